@@ -1,0 +1,37 @@
+# Everything from a fresh clone: `make demo`, `make test`.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+
+.PHONY: demo test lint types unit bench clean
+
+demo: $(READY)
+	rm -rf runs/demo
+	$(BIN)/fedvote run quickstart --out runs/demo
+
+test: lint types unit
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+unit: $(READY)
+	$(BIN)/pytest --durations=10
+
+bench: $(READY)
+	$(BIN)/python benchmarks/simulate.py
+
+clean:
+	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# torch goes first, at the version pinned: a range would let pip take a build with several gigabytes of CUDA.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch setuptools
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	touch $@

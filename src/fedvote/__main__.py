@@ -1,0 +1,5 @@
+"""python -m fedvote"""
+
+from fedvote.cli import main
+
+main()

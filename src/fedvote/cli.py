@@ -1,0 +1,146 @@
+"""The command line: typed functions that call the library, and one place where errors become exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedvote.core import FedVoteError
+
+app = typer.Typer(
+    help="Federated learning in which clients send votes instead of weights.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(data_app, name="data")
+
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
+
+
+@app.command()
+def run(
+    source: Annotated[str | None, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.")] = None,
+    set: Settings = None,
+    device: Device = "auto",
+    seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder; else runs/NAME.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+) -> None:
+    """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
+    from fedvote.experiment import configure
+    from fedvote.experiment import run as run_experiment
+    from fedvote.folder import RunFolder
+    from fedvote.progress import watch
+    from fedvote.report import write_report
+
+    settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
+    config, folder = configure(source, settings, out, resume)
+    done = 0
+    try:
+        snapshots = run_experiment(config, folder, device=device, resume=resume)
+        for snapshot in watch(snapshots, config.rounds, folder.rounds_done() if resume else 0):
+            done = snapshot.round
+    except KeyboardInterrupt:
+        typer.echo(f"stopped after round {done} of {config.rounds}; go on with: fedvote run --resume --out {folder.path}", err=True)
+        raise typer.Exit(130) from None
+    page = write_report([folder.path], folder.path / "report.html")
+    last = RunFolder(folder.path).metrics()[-1]
+    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}; report: {page}")
+
+
+@app.command(name="list")
+def list_names(
+    kind: Annotated[str | None, typer.Argument(help="methods, reputations, datasets, models, partitions, presets, ...")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """What can be named in a configuration."""
+    from fedvote.catalogue import catalogue
+
+    known = catalogue(kind)
+    if as_json:
+        typer.echo(json.dumps(known, indent=2))
+        return
+    for title, entries in known.items():
+        typer.echo(f"{title}:")
+        for name, about in entries.items():
+            typer.echo(f"  {name:16}  {about}")
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders.")],
+    out: Annotated[Path | None, typer.Option(help="The page; else report.html in the first folder.")] = None,
+) -> None:
+    """One page about one run, or about several side by side."""
+    from fedvote.report import write_report
+
+    typer.echo(write_report(folders, out or folders[0] / "report.html"))
+
+
+@data_app.command(name="get")
+def data_get(name: str, folder: Folder = None) -> None:
+    """Download a dataset from its publisher, check it, and resume what was cut off."""
+    from fedvote.data import data_folder, get
+    from fedvote.progress import downloading
+
+    with downloading(name) as progress:
+        get(name, folder, progress)
+    typer.echo(f"{name} is complete in {folder or data_folder()}")
+
+
+@data_app.command(name="check")
+def data_check(name: str, folder: Folder = None) -> None:
+    """Say what is there and whether it is whole; exit code 2 if anything is missing or damaged."""
+    from fedvote.data import check
+
+    statuses = check(name, folder)
+    for status in statuses:
+        typer.echo(status)
+    if not all(status.ok for status in statuses):
+        raise typer.Exit(2)
+    typer.echo(f"{name} is complete" if statuses else f"{name} needs no files")
+
+
+@data_app.command(name="show")
+def data_show(
+    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]")] = "quickstart",
+    set: Settings = None,
+) -> None:
+    """Draw which client has which classes in a configuration."""
+    from rich.console import Console
+
+    from fedvote.config import read
+    from fedvote.experiment import division
+
+    Console().print(division(read(source, set or [])))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a mistake of the user's is one sentence and exit code 2."""
+    try:
+        code: Any = app(arguments, standalone_mode=False)
+    except FedVoteError as error:
+        code = _complain(str(error))
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except typer.Abort:
+        code = 130
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # not one of click's own
+            raise
+        code = _complain(error.format_message())
+    sys.exit(code or 0)
+
+
+def _complain(sentence: str) -> int:
+    typer.echo(f"fedvote: {sentence}", err=True)
+    return 2

@@ -1,0 +1,30 @@
+"""Eight bits a byte, the first bit highest, on whatever device the bits are."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedvote.core import WireError
+
+
+def pack_bits(bits: Tensor) -> bytes:
+    """Booleans as bytes; the last byte is filled up with zeros."""
+    if bits.device.type == "cpu":
+        return np.packbits(bits.numpy()).tobytes()
+    whole = torch.nn.functional.pad(bits.to(torch.uint8), (0, -len(bits) % 8)).view(-1, 8)
+    return (whole << torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device)).sum(1, dtype=torch.uint8).cpu().numpy().tobytes()
+
+
+def unpack_bits(payload: bytes, count: int, device: torch.device | str = "cpu") -> Tensor:
+    """`count` booleans; refuses any payload that pack_bits would not have made."""
+    if len(payload) != -(-count // 8):
+        raise WireError(f"{len(payload)} bytes where {count} bits take {-(-count // 8)}")
+    if count % 8 and payload[-1] & (0xFF >> count % 8):
+        raise WireError("the last byte has bits set beyond the end")
+    data = np.frombuffer(payload, np.uint8)
+    if torch.device(device).type == "cpu":
+        return torch.from_numpy(np.unpackbits(data, count=count)).bool()
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
+    return ((torch.from_numpy(data.copy()).to(device)[:, None] >> shifts) & 1).flatten()[:count].bool()

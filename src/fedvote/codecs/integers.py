@@ -1,0 +1,31 @@
+"""Whole numbers from 0 to 32767 in as many bits as the largest needs: a byte that says how many, then bit planes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedvote.codecs.bits import pack_bits, unpack_bits
+from fedvote.core import Codec, WireError
+
+
+@dataclass(frozen=True)
+class Integers(Codec):
+    count: int
+
+    def encode(self, x: Tensor) -> bytes:
+        planes = int(x.max()).bit_length() if len(x) else 0
+        return bytes([planes]) + b"".join(pack_bits((x >> plane) & 1 == 1) for plane in range(planes))
+
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        planes, size = payload[0] if payload else 0, -(-self.count // 8)
+        if not payload or planes > 15 or len(payload) != 1 + planes * size:
+            raise WireError(f"{len(payload)} bytes are not {self.count} integers in {planes} bit planes")
+        x = torch.zeros(self.count, dtype=torch.int16, device=device)
+        for plane in range(planes):
+            x |= unpack_bits(payload[1 + plane * size : 1 + (plane + 1) * size], self.count, device).to(torch.int16) << plane
+        if len(self.encode(x)) != len(payload):
+            raise WireError(f"{planes} bit planes where fewer would do")
+        return x

@@ -1,0 +1,35 @@
+"""Votes of -1, 0 and +1, five a byte: 3^5 = 243 of the 256 bytes are used, the others are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedvote.core import Codec, WireError
+
+PLACES = (81, 27, 9, 3, 1)
+VOTES_OF_BYTE = np.stack([np.arange(243) // place % 3 for place in PLACES], 1).astype(np.int8) - 1
+
+
+@dataclass(frozen=True)
+class Ternary(Codec):
+    count: int
+
+    def encode(self, x: Tensor) -> bytes:
+        whole = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8)
+        places = torch.tensor(PLACES, dtype=torch.uint8, device=x.device)
+        return (whole * places).sum(1, dtype=torch.uint8).cpu().numpy().tobytes()
+
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        if len(payload) != -(-self.count // 5):
+            raise WireError(f"{len(payload)} bytes where {self.count} ternary votes take {-(-self.count // 5)}")
+        data = np.frombuffer(payload, np.uint8)
+        if data.size and data.max() > 242:
+            raise WireError(f"byte {data.max()} stands for no five votes of -1, 0 and +1 (at most 242)")
+        votes = VOTES_OF_BYTE[data].reshape(-1)
+        if (votes[self.count :] != -1).any():
+            raise WireError("the last byte has votes beyond the end")
+        return torch.from_numpy(votes[: self.count].copy()).to(device)

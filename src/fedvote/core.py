@@ -1,0 +1,150 @@
+"""The types that cross borders: errors, randomness, examples, messages, codecs.
+
+Axes, as suffixes of names and in annotations:
+
+    N  clients in the federation        S  local steps of a round (tau in the paper)
+    K  clients of one round, stacked    B  examples in a batch
+    D  voted weights                    F  float weights
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+State = dict[str, Tensor]
+"""Plain named tensors: all that the server keeps between two rounds."""
+
+Message = dict[str, Tensor]
+"""Plain named tensors on their way; stacked messages have a leading axis K."""
+
+SERVER = -1
+"""The client number of whatever is drawn on the server."""
+
+
+class FedVoteError(Exception):
+    """A mistake a user can mend. The text says what was given, what was expected and what to do."""
+
+
+class ConfigError(FedVoteError):
+    """A configuration that cannot be run."""
+
+
+class DataError(FedVoteError):
+    """A dataset that is missing, damaged or cannot be divided as asked."""
+
+
+class ModelError(FedVoteError):
+    """A network that cannot be voted on."""
+
+
+class WireError(FedVoteError):
+    """Bytes that are not the message they should be."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Where every random number comes from: (seed, round, client, purpose), and nothing else."""
+
+    seed: int
+    round: int = 0
+    client: int = SERVER
+
+    def number(self, purpose: str) -> int:
+        """63 bits that differ for every key and purpose."""
+        text = f"{self.seed}/{self.round}/{self.client}/{purpose}".encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+    def torch(self, purpose: str, device: torch.device | str = "cpu") -> torch.Generator:
+        return torch.Generator(device).manual_seed(self.number(purpose))
+
+    def numpy(self, purpose: str) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(self.number(purpose)))
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled inputs as two tensors. Bytes stay bytes until a batch is taken: x -> (x / 255 - mean) / std."""
+
+    x: Tensor  # (n, channels, height, width) uint8, or any floats
+    y: Tensor  # (n,) int64
+    mean: tuple[float, ...] = ()  # a channel each; empty: leave the inputs as they are
+    std: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def to(self, device: torch.device | str) -> Examples:
+        return Examples(self.x.to(device), self.y.to(device), self.mean, self.std)
+
+    def rows(self, index: Tensor | slice) -> Examples:
+        return Examples(self.x[index], self.y[index], self.mean, self.std)
+
+    def take(self, index: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """The inputs, ready for a network, and the labels; both have the shape of `index` in front."""
+        x = self.x[index]
+        x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
+        if self.mean:
+            shape = (-1,) + (1,) * (self.x.ndim - 2)
+            x = (x - x.new_tensor(self.mean).view(shape)) / x.new_tensor(self.std).view(shape)
+        return x, self.y[index]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A classification dataset: what clients train on and what the model is judged by."""
+
+    name: str
+    train: Examples
+    test: Examples
+    classes: tuple[str, ...]
+    writers: Tensor | None = None  # (n,) int64: who made each training example, where that is known
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return tuple(self.train.x.shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The mini-batches of a stack of clients: indices into examples that are on the device already."""
+
+    examples: Examples
+    index_KSB: Tensor
+    samples_K: Tensor  # how many examples each client has
+
+    @property
+    def clients(self) -> int:
+        return self.index_KSB.shape[0]
+
+    @property
+    def steps(self) -> int:
+        return self.index_KSB.shape[1]
+
+    def at(self, step: int) -> tuple[Tensor, Tensor]:
+        """Inputs (K, B, ...) and labels (K, B) of one local step."""
+        return self.examples.take(self.index_KSB[:, step])
+
+
+class Codec(ABC):
+    """Lossless: decode(encode(x)) == x, and bytes that no x encodes to are refused with WireError."""
+
+    @abstractmethod
+    def encode(self, x: Tensor) -> bytes: ...
+
+    @abstractmethod
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model as the two flat vectors that a `Network` takes."""
+
+    voted: Tensor  # (D,)
+    floats: Tensor  # (F,)

@@ -1,0 +1,65 @@
+"""Datasets by name: `load`, `check` and `get` them. A new dataset is one file and one line in `DATASETS`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.data.arrays import from_arrays, from_torch
+from fedvote.data.cifar10 import CIFAR10
+from fedvote.data.digits import Digits
+from fedvote.data.download import Progress
+from fedvote.data.fashion_mnist import FashionMNIST
+from fedvote.data.femnist import FEMNIST
+from fedvote.data.files import File, Status
+from fedvote.data.source import Source, data_folder
+
+__all__ = [
+    "DATASETS",
+    "File",
+    "Progress",
+    "Source",
+    "Status",
+    "check",
+    "data_folder",
+    "from_arrays",
+    "from_torch",
+    "get",
+    "load",
+]
+
+DATASETS: dict[str, Source] = {
+    "digits": Digits(),
+    "fashion-mnist": FashionMNIST(),
+    "cifar10": CIFAR10(),
+    "femnist": FEMNIST(),
+}
+
+
+def load(name: str, folder: Path | str | None = None) -> Dataset:
+    """The named dataset, from files whose integrity was checked; `folder` is `data_folder()` unless given."""
+    return _source(name).load(_folder(folder))
+
+
+def check(name: str, folder: Path | str | None = None) -> list[Status]:
+    """What became of each file that the dataset needs; an empty list where it needs none."""
+    return _source(name).check(_folder(folder))
+
+
+def get(name: str, folder: Path | str | None = None, progress: Progress | None = None) -> None:
+    """Fetch what is missing or damaged from the publisher; files that are whole stay as they are."""
+    where = _folder(folder)
+    try:
+        _source(name).get(where, progress)
+    except OSError as error:
+        raise DataError(f"cannot write {name} into {where} ({error}): choose another folder with --dir.") from error
+
+
+def _source(name: str) -> Source:
+    if name not in DATASETS:
+        raise ConfigError(f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}.")
+    return DATASETS[name]
+
+
+def _folder(folder: Path | str | None) -> Path:
+    return Path(folder).expanduser() if folder is not None else data_folder()

@@ -1,0 +1,83 @@
+"""Uneven classes, even sizes: every client has its own mixture of classes, drawn from a Dirichlet distribution.
+
+T.-M. H. Hsu, H. Qi, M. Brown: Measuring the effects of non-identical data distribution for federated visual
+classification, 2019, section 3. The smaller alpha, the fewer classes a client has.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.data.partition.base import Partition, labels
+
+TURN = 8  # examples a client draws before the next one does
+NEGLIGIBLE = 1e-12  # a mixture with less than this left on the classes that are left says nothing about them
+
+
+@dataclass(frozen=True)
+class Dirichlet(Partition):
+    alpha: float = 0.5
+    min_samples: int = 0  # refuse to give any client fewer
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < math.inf:
+            raise ConfigError(f"alpha is {self.alpha}, expected a number above 0.")
+        if self.min_samples < 0:
+            raise ConfigError(f"min_samples is {self.min_samples}, expected 0 or more.")
+
+    def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        if len(data.train) // clients < self.min_samples:
+            have = f"{len(data.train)} samples give {clients} clients {len(data.train) // clients} each"
+            raise DataError(f"{have}, min_samples is {self.min_samples}: ask for fewer clients or fewer samples.")
+        y = labels(data)
+        # q_m ~ Dir(alpha 1_C)
+        mixtures_NC = rng.dirichlet(np.full(len(data.classes), self.alpha), size=clients)
+        sizes_N = np.array([len(part) for part in np.array_split(y, clients)])
+        counts_NC = take_turns(mixtures_NC, sizes_N, np.bincount(y, minlength=len(data.classes)), rng)
+        return deal(y, counts_NC, rng)
+
+
+def take_turns(
+    mixtures_NC: np.ndarray, sizes_N: np.ndarray, pool_C: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """How many examples of each class each client gets, until the pool is empty.
+
+    One client after another would leave the last ones what nobody wanted. A few examples at a time, in a new order
+    each round, everyone meets the empty classes at the same time.
+    """
+    counts_NC = np.zeros(mixtures_NC.shape, dtype=np.int64)
+    left_C, wanted_N = pool_C.copy(), sizes_N.copy()
+    while wanted_N.any():
+        for client in rng.permutation(np.flatnonzero(wanted_N)):
+            drawn_C = draw(mixtures_NC[client], left_C, min(TURN, wanted_N[client]), rng)
+            counts_NC[client] += drawn_C
+            left_C -= drawn_C
+            wanted_N[client] -= drawn_C.sum()
+    return counts_NC
+
+
+def draw(mixture_C: np.ndarray, left_C: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Class counts of `number` draws by the mixture, renormalised over the classes that are left."""
+    drawn_C = np.zeros_like(left_C)
+    while (missing := number - drawn_C.sum()) > 0:
+        open_C = left_C > drawn_C
+        weights_C = mixture_C * open_C
+        if weights_C.sum() < NEGLIGIBLE:
+            weights_C = (left_C - drawn_C).astype(float)
+        more_C = rng.multinomial(missing, weights_C / weights_C.sum())
+        drawn_C = np.minimum(drawn_C + more_C, left_C)
+    return drawn_C
+
+
+def deal(y: np.ndarray, counts_NC: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Each class, shuffled, cut into the counts."""
+    hands: list[list[np.ndarray]] = [[] for _ in counts_NC]
+    for label, counts_N in enumerate(counts_NC.T):
+        pool = rng.permutation(np.flatnonzero(y == label))
+        for hand, part in zip(hands, np.split(pool, np.cumsum(counts_N)[:-1]), strict=True):
+            hand.append(part)
+    return [np.sort(np.concatenate(hand)) for hand in hands]

@@ -1,0 +1,29 @@
+"""Few classes each: the examples sorted by label and cut into shards, of which every client gets some.
+
+B. McMahan et al.: Communication-efficient learning of deep networks from decentralized data, AISTATS 2017, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedvote.core import ConfigError, Dataset
+from fedvote.data.partition.base import Partition, labels
+
+
+@dataclass(frozen=True)
+class Shards(Partition):
+    shards_per_client: int = 2
+
+    def __post_init__(self) -> None:
+        if self.shards_per_client < 1:
+            raise ConfigError(f"shards_per_client is {self.shards_per_client}, expected 1 or more.")
+
+    def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        order = rng.permutation(len(data.train))
+        by_label = order[np.argsort(labels(data)[order], kind="stable")]
+        shards = np.array_split(by_label, clients * self.shards_per_client)
+        dealt = rng.permutation(len(shards)).reshape(clients, self.shards_per_client)
+        return [np.sort(np.concatenate([shards[shard] for shard in hand])) for hand in dealt]

@@ -1,0 +1,30 @@
+"""A client is a person: all examples of one writer, for datasets that know who made what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.data.partition.base import Partition
+
+
+@dataclass(frozen=True)
+class Writer(Partition):
+    min_samples: int = 1  # writers with fewer are not chosen
+
+    def __post_init__(self) -> None:
+        if self.min_samples < 1:
+            raise ConfigError(f"min_samples is {self.min_samples}, expected 1 or more.")
+
+    def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        if data.writers is None:
+            raise DataError(f"{data.name} does not say who wrote what: choose another partition, such as dirichlet.")
+        writers = data.writers.cpu().numpy()
+        names, counts = np.unique(writers, return_counts=True)
+        eligible = names[counts >= self.min_samples]
+        if len(eligible) < clients:
+            have = f"{data.name} has {len(eligible)} writers with {self.min_samples} or more samples"
+            raise DataError(f"{have}, too few for {clients} clients: ask for {len(eligible)} clients or fewer.")
+        return [np.flatnonzero(writers == writer) for writer in rng.choice(eligible, clients, replace=False)]

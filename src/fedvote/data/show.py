@@ -1,0 +1,73 @@
+"""Who has what: class counts by client, and a drawing of them for a terminal of 100 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedvote.core import Dataset
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+CLIENTS_SHOWN = 40
+WIDE_CLASSES = 20  # up to here every class has a column with its name above it
+COLUMNS = 80  # what is left of 100 for the classes
+SHADES = " ·░▒▓█"  # none, and then fifths of the largest share
+
+
+def class_counts(data: Dataset, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """(N, C): how many examples of each class each client has."""
+    y = data.train.y.cpu().numpy()
+    return np.stack([np.bincount(y[part], minlength=len(data.classes)) for part in parts])
+
+
+def picture(data: Dataset, parts: Sequence[np.ndarray]) -> RenderableType:
+    """A row a client, a column a class, the darker the larger the class's share of the client's examples."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    counts_NC = class_counts(data, parts)
+    heads, width, counts_NG = _columns(data.classes, counts_NC)
+    shares_NG = counts_NG / np.maximum(counts_NG.sum(1, keepdims=True), 1)
+    largest = float(shares_NG.max())
+
+    table = Table("client", box=None, padding=(0, 1, 0, 0))
+    table.columns[0].justify = "right"
+    table.add_column(Text("".join(head[:width].ljust(width + _gap(width)) for head in heads)), no_wrap=True)
+    table.add_column("samples", justify="right")
+    for client in range(min(len(parts), CLIENTS_SHOWN)):
+        cells = "".join(_cell(share, largest, width) for share in shares_NG[client])
+        table.add_row(str(client), Text(cells), str(counts_NC[client].sum()))
+    return Group(table, Text(_caption(data, len(parts), largest, len(heads))))
+
+
+def _columns(classes: Sequence[str], counts_NC: np.ndarray) -> tuple[list[str], int, np.ndarray]:
+    """Heads, the width of a column, and the counts; many classes get one character each, too many share one."""
+    if len(classes) <= WIDE_CLASSES:
+        fits = COLUMNS // len(classes) - 1
+        return list(classes), max(2, min(fits, max(map(len, classes)))), counts_NC
+    size = -(-len(classes) // COLUMNS)
+    starts = list(range(0, len(classes), size))
+    return [classes[start] for start in starts], 1, np.add.reduceat(counts_NC, starts, axis=1)
+
+
+def _cell(share: float, largest: float, width: int) -> str:
+    level = int(np.ceil(share / largest * (len(SHADES) - 1))) if share else 0
+    return SHADES[level] * width + " " * _gap(width)
+
+
+def _gap(width: int) -> int:
+    return int(width > 1)
+
+
+def _caption(data: Dataset, clients: int, largest: float, columns: int) -> str:
+    notes = [f"{data.name}, {clients} clients", f"█ is up to {largest:.0%} of a client's samples, blank is none"]
+    if columns < len(data.classes):
+        notes.append(f"a column is {-(-len(data.classes) // columns)} of {len(data.classes)} classes")
+    if clients > CLIENTS_SHOWN:
+        notes.append(f"{clients - CLIENTS_SHOWN} more clients are not shown")
+    return "; ".join(notes)

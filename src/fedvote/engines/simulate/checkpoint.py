@@ -1,0 +1,35 @@
+"""Snapshots on disk: safetensors, replaced in one step, so that a run killed at any point can go on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from fedvote.core import ConfigError
+from fedvote.engines.simulate.simulation import Snapshot
+
+
+def save_snapshot(path: Path, snapshot: Snapshot) -> None:
+    tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
+    tensors |= {f"memory/{name}": value for name, value in snapshot.memory.items()}
+    temporary = path.with_name(path.name + ".part")
+    record = {"round": str(snapshot.round), "record": json.dumps(snapshot.record)}
+    save_file({name: value.contiguous().cpu() for name, value in tensors.items()}, temporary, record)
+    with temporary.open("rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    try:
+        with safe_open(path, "pt") as file:
+            about = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except SafetensorError as error:
+        raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error
+    parts = {part: {n.removeprefix(part): t for n, t in tensors.items() if n.startswith(part)} for part in ("state/", "memory/")}
+    return Snapshot(int(about["round"]), parts["state/"], parts["memory/"], json.loads(about["record"]))

@@ -1,0 +1,175 @@
+"""The simulator: rounds of a federation in one process, the cohort as one stack of clients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fedvote.core import ConfigError, Dataset, Key, State
+from fedvote.data.partition import Dirichlet, Partition, divide
+from fedvote.engines.simulate.device import arithmetic, find_device, half_precision
+from fedvote.engines.simulate.evaluate import judge
+from fedvote.method import Method
+from fedvote.methods import FedVote
+from fedvote.network import Network
+from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that the next round depends on, and what was measured in the last."""
+
+    round: int
+    state: State
+    memory: State  # of the clients, N in front
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A federation and how it is run. Running it changes nothing here: `run` yields a snapshot a round."""
+
+    network: Network
+    data: Dataset
+    owned: Sequence[Tensor]  # the training examples of each client
+    method: Method
+    rounds: int
+    cohort: int
+    steps: int
+    batch: int
+    seed: int = 0
+    device: torch.device = torch.device("cpu")
+    precision: str = "auto"
+    stack: int = 0  # clients trained at once; 0: the whole cohort
+    test_batch: int = 1000
+    calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        data: Dataset,
+        method: Method | None = None,
+        *,
+        clients: int,
+        rounds: int,
+        cohort: int = 0,
+        steps: int = 40,
+        batch: int = 100,
+        partition: Partition | None = None,
+        keep_float: Sequence[str] | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        precision: str = "auto",
+        stack: int = 0,
+        test_batch: int = 1000,
+        calibrate_on: int = 1000,
+    ) -> Simulation:
+        """Divide the data among the clients, turn the module into a network, and check that they fit."""
+        whole = {"rounds": rounds, "clients": clients, "steps": steps, "batch": batch}
+        for name, value in (whole | {"test_batch": test_batch, "calibrate_on": calibrate_on}).items():
+            if value < 1:
+                raise ConfigError(f"{name} is {value}, expected a whole number above 0")
+        if not 0 <= cohort <= clients:
+            raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
+        if stack < 0:
+            raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
+        network = Network(module, seed, keep_float)
+        network.check(data.shape, len(data.classes))
+        parts = divide(partition or Dirichlet(), data, clients, Key(seed).numpy("partition"), batch)
+        place = find_device(device)
+        half_precision(place, precision)
+        return cls(
+            network,
+            data,
+            [torch.from_numpy(part) for part in parts],
+            method or FedVote(),
+            rounds,
+            cohort or clients,
+            steps,
+            batch,
+            seed,
+            place,
+            precision,
+            stack,
+            test_batch,
+            calibrate_on,
+        )
+
+    def start(self) -> Snapshot:
+        """Before round 1."""
+        with arithmetic(self.device, self.precision):
+            network = self.network.to(self.device)
+            memory = {n: m.expand(len(self.owned), *m.shape).clone() for n, m in self.method.memory(network).items()}
+            return Snapshot(0, self.method.init(network, len(self.owned)), memory)
+
+    def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
+        """A snapshot after every round, from the one after `since` to the last."""
+        network, train = self.network.to(self.device), self.data.train.to(self.device)
+        shuffled = torch.randperm(len(self.data.test), generator=Key(self.seed).torch("test"))
+        test = self.data.test.rows(shuffled).to(self.device)
+        lots = torch.randperm(len(train), generator=Key(self.seed).torch("calibration"))
+        calibration, _ = train.take(lots[: self.calibrate_on].to(self.device))
+        snapshot = _to(since or self.start(), self.device)
+        while snapshot.round < self.rounds:
+            began = time.perf_counter()
+            with arithmetic(self.device, self.precision):
+                snapshot = self._round(snapshot, network, train)
+                trained = time.perf_counter()
+                quality = judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
+            seconds = {"seconds": time.perf_counter() - began, "seconds_training": trained - began}
+            record = {"round": snapshot.round, **quality, **snapshot.record, **seconds}
+            snapshot = Snapshot(snapshot.round, snapshot.state, snapshot.memory, record)
+            yield snapshot
+
+    def deployed(self, snapshot: Snapshot) -> nn.Module:
+        """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm."""
+        weights = self.method.models(_to(snapshot, torch.device("cpu")).state)["deployed"]
+        lots = torch.randperm(len(self.data.train), generator=Key(self.seed).torch("calibration"))
+        calibration, _ = self.data.train.take(lots[: self.calibrate_on])
+        return self.network.module(weights, self.network.calibrate(weights, calibration))
+
+    def _round(self, last: Snapshot, network: Network, train: Any) -> Snapshot:
+        key = Key(self.seed, last.round + 1)
+        cohort = sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
+        broadcast = open_round(self.method, network, last.state, key.round)
+        memory = {name: values.clone() for name, values in last.memory.items()}
+        frames: dict[int, bytes] = {}
+        size = self.stack or self.cohort
+        for clients in (cohort[i : i + size] for i in range(0, len(cohort), size)):
+            keys = [Key(self.seed, key.round, client) for client in clients]
+            batches = draw_batches(train, [self.owned[c] for c in clients], self.steps, self.batch, keys)
+            mine = {name: values[clients] for name, values in memory.items()}
+            sent, mine = clients_turn(self.method, network, broadcast, batches, mine, keys)
+            frames |= dict(zip(clients, sent, strict=True))
+            for name, values in mine.items():
+                memory[name][clients] = values
+        closed = close_round(self.method, network, last.state, broadcast, frames, key)
+        up, down = sum(map(len, frames.values())), len(broadcast) * len(cohort)
+        record = {
+            "uplink_bytes": up,
+            "downlink_bytes": down,
+            "uplink_bits_per_weight": 8 * up / (len(cohort) * network.D),
+            "downlink_bits_per_weight": 8 * down / (len(cohort) * network.D),
+            "clients": cohort,
+            **self._weights(closed.state, closed.counted),
+            **({"refused": closed.refused} if closed.refused else {}),
+        }
+        return Snapshot(key.round, closed.state, memory, record)
+
+    def _weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
+        """Who had which share in the tally, where shares differ."""
+        weights = self.method.vote_weights(state)
+        if weights is None or len(weights[counted].unique()) < 2:
+            return {}
+        return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
+
+
+def _to(snapshot: Snapshot, device: torch.device) -> Snapshot:
+    moved = [{name: value.to(device) for name, value in part.items()} for part in (snapshot.state, snapshot.memory)]
+    return Snapshot(snapshot.round, *moved, snapshot.record)

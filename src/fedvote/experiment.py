@@ -1,0 +1,66 @@
+"""From a configuration to a simulation, and from there to a folder of results."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedvote.config import Config, find, read
+from fedvote.core import Key
+from fedvote.data import load
+from fedvote.data.partition import divide
+from fedvote.data.show import picture
+from fedvote.engines.simulate import Simulation, Snapshot
+from fedvote.folder import RunFolder
+from fedvote.models import MODELS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
+    """What to run and where. A run that is resumed by its folder alone keeps the folder's configuration."""
+    if resume and source is None and out is not None and (out / "config.toml").is_file():
+        return read(str(out / "config.toml"), settings), RunFolder(out)
+    config = read(source or "quickstart", settings)
+    return config, RunFolder(out or Path("runs") / Path(source or "quickstart").stem)
+
+
+def division(config: Config) -> RenderableType:
+    """A drawing of which client has which classes."""
+    data = load(config.data.name)
+    rng = Key(config.seed).numpy("partition")
+    return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
+
+
+def simulation(config: Config, device: str = "auto") -> Simulation:
+    """Load the data, build the model, and put the federation together."""
+    data = load(config.data.name)
+    module = find(MODELS, config.model.name, "model")(data.shape, len(data.classes))
+    return Simulation.of(
+        module,
+        data,
+        config.method,
+        clients=config.federation.clients,
+        cohort=config.federation.cohort,
+        rounds=config.rounds,
+        steps=config.local.steps,
+        batch=config.local.batch,
+        partition=config.partition,
+        keep_float=config.model.keep_float,
+        seed=config.seed,
+        device=device,
+        **dataclasses.asdict(config.engine),
+    )
+
+
+def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False) -> Iterator[Snapshot]:
+    """Run what a configuration says into a folder; yields a snapshot when its round is safe on disk."""
+    made = simulation(config, device)
+    since = folder.claim(config, resume)
+    folder.describe(made)
+    for snapshot in made.run(since):
+        folder.add(snapshot)
+        yield snapshot

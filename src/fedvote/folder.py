@@ -1,0 +1,127 @@
+"""The folder that a run leaves behind: what was asked, what was measured, and where to go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fedvote
+from fedvote.config import Config, as_table, build, to_toml
+from fedvote.core import ConfigError
+from fedvote.data.show import class_counts
+from fedvote.engines.simulate import Simulation, Snapshot
+from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """config.toml, metrics.jsonl, clients.json, environment.json, checkpoint.safetensors; all written atomically."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoint_file(self) -> Path:
+        return self.path / "checkpoint.safetensors"
+
+    def config(self) -> Config | None:
+        """The configuration of the run that is in the folder, if there is one."""
+        if not self.config_file.is_file():
+            return None
+        made: Config = build(Config, tomllib.loads(self.config_file.read_text()))
+        return made
+
+    def claim(self, config: Config, resume: bool) -> Snapshot | None:
+        """Make the folder this run's; what is there already is never overwritten unless it is the same run resumed."""
+        there = self.config()
+        if there is None and self.path.is_dir() and any(self.path.iterdir()):
+            raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")
+        if there is not None and not resume:
+            raise ConfigError(
+                f"{self.path} already holds a run ({len(self.metrics())} of {there.rounds} rounds): "
+                "go on with it by --resume, or choose another folder with --out"
+            )
+        if there is not None and dataclasses.replace(there, rounds=config.rounds) != config:
+            raise ConfigError(
+                f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
+                f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        write(self.config_file, to_toml(as_table(config)))
+        snapshot = load_snapshot(self.checkpoint_file) if self.checkpoint_file.is_file() else None
+        done = snapshot.round if snapshot else 0
+        kept = [record for record in self.metrics() if record["round"] <= done]
+        write(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
+        return snapshot
+
+    def describe(self, simulation: Simulation) -> None:
+        """Who has what data, and what the run was made with."""
+        counts = class_counts(simulation.data, [part.numpy() for part in simulation.owned])
+        clients = {"classes": list(simulation.data.classes), "counts": counts.tolist(), "hostile": []}
+        write(self.path / "clients.json", json.dumps(clients))
+        write(self.path / "environment.json", json.dumps(environment(simulation.device), indent=2) + "\n")
+
+    def add(self, snapshot: Snapshot) -> None:
+        """One more round. The line goes first: a line without its checkpoint is dropped when the run is resumed."""
+        with self.metrics_file.open("a") as file:
+            file.write(json.dumps(snapshot.record) + "\n")
+        save_snapshot(self.checkpoint_file, snapshot)
+
+    def rounds_done(self) -> int:
+        return load_snapshot(self.checkpoint_file).round if self.checkpoint_file.is_file() else 0
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The records so far; a last line that was cut off is left out."""
+        if not self.metrics_file.is_file():
+            return []
+        records = []
+        for line in self.metrics_file.read_text().splitlines():
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+        return records
+
+
+def differences(a: Config, b: Config) -> list[str]:
+    left, right = _flat(as_table(a)), _flat(as_table(b))
+    return [f"{k} ({left.get(k)!r} there, {right.get(k)!r} asked)" for k in {**left, **right} if left.get(k) != right.get(k)]
+
+
+def environment(device: torch.device) -> dict[str, str]:
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "fedvote": fedvote.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": f"{device.type}: {name}",
+    }
+
+
+def write(path: Path, text: str) -> None:
+    """All of it or none of it."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
+    return flat

@@ -1,0 +1,85 @@
+"""The contract of a federated method: what both engines call, and all that they know of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
+from fedvote.network import Network
+
+ELEMENTWISE = (
+    "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
+)  # fmt: skip
+FUSED = ("Adagrad", "Adam", "AdamW", "SGD")  # one pass over the parameters instead of many
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
+
+    lr: float = 0.03  # the local learning rate, eta
+    optimizer: str = "Adam"  # of torch.optim, made new each round; it must work element by element
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.lr > 0:
+            raise ConfigError(f"lr is {self.lr}, expected a number above 0")
+        self.make_optimizer([torch.zeros(1, requires_grad=True)])  # refuses now what would fail in round 1
+
+    @abstractmethod
+    def init(self, network: Network, clients: int) -> State:
+        """The server's state before round 1, for a federation of N clients; `network.start` is from the shared seed."""
+
+    @abstractmethod
+    def broadcast(self, state: State) -> Message:
+        """What every client of the round is sent."""
+
+    @abstractmethod
+    def local(
+        self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
+    ) -> tuple[Message, State]:
+        """What a stack of K clients does with the broadcast: their messages and their new memories, K in front."""
+
+    @abstractmethod
+    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+        """The next state, from the stacked messages of the clients named, in ascending order."""
+
+    @abstractmethod
+    def models(self, state: State) -> dict[str, Weights]:
+        """`deployed`, what goes onto a device, and `float`, what training goes on with. They may be the same."""
+
+    @abstractmethod
+    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+        """How each tensor of a client's message travels. Both sides hold `down`."""
+
+    @abstractmethod
+    def downlink(self, network: Network) -> dict[str, Codec]:
+        """How each tensor of the broadcast travels."""
+
+    def memory(self, network: Network) -> State:
+        """What one client remembers between its rounds, before its first: nothing, unless a method says so."""
+        return {}
+
+    def vote_weights(self, state: State) -> Tensor | None:
+        """(N,) the share of each client in the last tally, or None where a method does not weigh clients."""
+        return None
+
+    def make_optimizer(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
+        """A new optimiser; it steps each element by itself, so that clients in one tensor do not mix."""
+        if self.optimizer not in ELEMENTWISE:
+            raise ConfigError(
+                f"optimizer {self.optimizer!r} is not one of torch.optim that steps element by element; "
+                f"known: {', '.join(ELEMENTWISE)}"
+            )
+        options = {"lr": self.lr, **({"fused": True} if self.optimizer in FUSED else {}), **self.optimizer_options}
+        try:
+            made: torch.optim.Optimizer = getattr(torch.optim, self.optimizer)(parameters, **options)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{self.optimizer} refuses its options {options}: {error}") from error
+        return made

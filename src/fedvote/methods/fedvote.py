@@ -1,0 +1,160 @@
+"""FedVote: clients send votes, the server counts them. Algorithm 1, with Appendix A-C for ternary votes.
+
+The server keeps the soft vote as whole numbers: level j of L stands for 2 p - 1 = 2 j / (L - 1) - 1. K equal binary
+votes make L = K + 1 levels, K equal ternary ones 2 K + 1, both without loss. Weighted votes, and the start, are
+rounded to a declared grid, so that what clients decode is exactly what the server goes on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from fedvote.codecs import Binary, Float32, Integers, Ternary
+from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
+from fedvote.descent import descend
+from fedvote.method import Method
+from fedvote.network import Network
+from fedvote.quantize import (
+    BINARY,
+    NORMALISATIONS,
+    TERNARY,
+    THRESHOLD,
+    Alphabet,
+    Normalisation,
+    Tanh,
+    clip,
+    from_level,
+    plurality,
+    round_stack,
+    soft_vote,
+    tally,
+    to_level,
+)
+from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
+
+ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
+BALLOT_CODECS: dict[str, type[Binary] | type[Ternary]] = {"binary": Binary, "ternary": Ternary}
+MOST_LEVELS = 2**15
+MEMORY = "reputation/"  # in front of the names of what the reputation rule remembers
+
+
+@dataclass(frozen=True)
+class FedVote(Method):
+    votes: str = "binary"  # or "ternary"
+    normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})
+    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})
+    p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
+    grid: int = 4097  # levels of a soft vote that is not a count of equal votes
+    train_float: bool = False  # whether float weights are trained and averaged, or stay as the shared seed made them
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.votes not in ALPHABETS:
+            raise ConfigError(f"votes is {self.votes!r}, expected one of: {', '.join(ALPHABETS)}")
+        if not 0 < self.p_min < 0.5:
+            raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
+        if not 3 <= self.grid <= MOST_LEVELS:
+            raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
+
+    @property
+    def alphabet(self) -> Alphabet:
+        return ALPHABETS[self.votes]
+
+    def init(self, network: Network, clients: int) -> State:
+        soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
+        state = {
+            "level": to_level(soft_D, self.grid),
+            "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),
+            "plurality": THRESHOLD[self.alphabet](soft_D),
+            "float": network.start.floats,
+            "vote_weight": torch.zeros(clients, device=soft_D.device),
+        }
+        remembered = self.reputation.init(clients)
+        return state | {MEMORY + name: value.to(soft_D.device) for name, value in remembered.items()}
+
+    def broadcast(self, state: State) -> Message:
+        return {name: state[name] for name in ("level", "levels", *self._floats)}
+
+    def local(
+        self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
+    ) -> tuple[Message, State]:
+        phi, K = self.normalisation, batches.clients
+
+        # h_m^(k,0) = phi^-1(2 p^(k) - 1)
+        latent_KD = phi.inverse(self.soft(down)).expand(K, -1)
+        floats = down["float"].expand(K, -1) if self.train_float else network.start.floats
+
+        # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)))
+        if self.train_float:
+            latent_KD, floats = descend(
+                lambda h, f, x, y: network.loss(phi(h), f, x, y), [latent_KD, floats], batches, self.make_optimizer
+            )
+        else:
+            (latent_KD,) = descend(
+                lambda h, x, y: network.loss(phi(h), floats, x, y), [latent_KD], batches, self.make_optimizer
+            )
+
+        # w_m^(k,tau) = sto_rounding(phi(h_m^(k,tau)))
+        generators = [key.torch("rounding", latent_KD.device) for key in keys]
+        up = {"votes": round_stack(phi(latent_KD), self.alphabet, generators)}
+        return up | {name: floats for name in self._floats}, memory
+
+    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+        votes_KD = ups["votes"]
+        clients_K = torch.tensor(clients, device=votes_KD.device)
+        remembered = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
+        verdict = self.reputation.judge(remembered, Ballots(votes_KD, clients_K, self.soft(state), self.alphabet), key)
+
+        soft_K = _shares(verdict.soft_K)
+        soft_VD = tally(votes_KD, soft_K, self.alphabet)
+        hard_VD = soft_VD if torch.equal(verdict.hard_K, verdict.soft_K) else tally(votes_KD, verdict.hard_K, self.alphabet)
+
+        levels = self._levels(soft_K)
+        weight_K = soft_K / soft_K.sum()
+        merged = {
+            "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
+            "levels": torch.full_like(state["levels"], levels - 1),
+            "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", votes_KD.device)),
+            "float": weight_K @ ups["float"] if self.train_float else state["float"],
+            "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, weight_K),
+        }
+        return merged | {MEMORY + name: value for name, value in verdict.memory.items()}
+
+    def models(self, state: State) -> dict[str, Weights]:
+        return {
+            "deployed": Weights(state["plurality"].float(), state["float"]),
+            "float": Weights(self.soft(state), state["float"]),
+        }
+
+    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+        ballot = {"votes": BALLOT_CODECS[self.votes](network.D)}
+        return ballot | {name: Float32(network.F) for name in self._floats}
+
+    def downlink(self, network: Network) -> dict[str, Codec]:
+        soft = {"level": Integers(network.D), "levels": Integers(1)}
+        return soft | {name: Float32(network.F) for name in self._floats}
+
+    def vote_weights(self, state: State) -> Tensor | None:
+        return state["vote_weight"]
+
+    def soft(self, message: Message) -> Tensor:
+        """clip(2 p - 1): the normalised weights that a round starts from."""
+        return clip(from_level(message["level"], int(message["levels"]) + 1), self.p_min)
+
+    @property
+    def _floats(self) -> tuple[str, ...]:
+        return ("float",) if self.train_float else ()
+
+    def _levels(self, soft_K: Tensor) -> int:
+        """How many values a soft vote by these weights can take, or the grid it is rounded to."""
+        exact = (len(self.alphabet) - 1) * len(soft_K) + 1
+        return exact if bool((soft_K == 1).all()) and exact <= MOST_LEVELS else self.grid
+
+
+def _shares(weights_K: Tensor) -> Tensor:
+    """Ones where all weights are equal, so that votes are counted in whole numbers; else the weights."""
+    return torch.ones_like(weights_K) if bool((weights_K == weights_K[0]).all()) else weights_K

@@ -1,0 +1,237 @@
+"""Any nn.Module as a function of two flat vectors, voted and float, with the paper's static batch norm.
+
+Voted: the weight of every convolution and linear layer except those kept float (Section VI: the last layer stays
+float, is initialised from the shared seed and is not trained). Batch norm has no parameters and no running
+statistics (Appendix A-D): it normalises by the batch, or by statistics that `calibrate` measured.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import prod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.parameter import is_lazy
+from torch.nn.utils.parametrize import is_parametrized
+
+from fedvote.core import Key, ModelError, State, Weights
+
+VOTABLE = (
+    nn.Linear,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one parameter lies in its flat vector."""
+
+    name: str
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + prod(self.shape)
+
+
+class Network:
+    """A module seen as the function (voted, floats, inputs) -> outputs. The module given is copied, never changed."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        seed: int = 0,
+        keep_float: Sequence[str] | None = None,
+        loss: Loss = F.cross_entropy,
+    ):
+        """`keep_float`: names of layers (with * and ?) whose weights are not voted on; None: the last linear layer."""
+        refuse(problems(module))
+        self._batch = _with_batch_norm(module, tracking=False)
+        self._tracking = _with_batch_norm(module, tracking=True)
+        self._loss = loss
+        voted = votable_weights(self._batch, keep_float)
+        if not voted:
+            raise ModelError(
+                f"{type(module).__name__} has no weights to vote on: expected at least one convolution or linear layer "
+                "besides those kept float; add one, or pass keep_float=()"
+            )
+        parameters = dict(self._batch.named_parameters())
+        self.voted = _slots({name: parameters[name] for name in parameters if name in voted})
+        self.floats = _slots({name: parameters[name] for name in parameters if name not in voted})
+        self.D = self.voted[-1].stop
+        self.F = self.floats[-1].stop if self.floats else 0
+        self.start = self._draw(Key(seed))
+
+    def to(self, device: torch.device | str) -> Network:
+        other = copy.deepcopy(self)
+        other._batch.to(device)
+        other._tracking.to(device)
+        other.start = Weights(self.start.voted.to(device), self.start.floats.to(device))
+        return other
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Eight bytes that two networks share only if their layers have the same names and shapes."""
+        layout = repr([(slot.name, slot.shape) for slot in (*self.voted, *self.floats)])
+        return hashlib.blake2b(layout.encode(), digest_size=8).digest()
+
+    def standardise(self, voted_D: Tensor) -> Tensor:
+        """Every layer's weights divided by their standard deviation."""
+        parts = [voted_D[slot.start : slot.stop] for slot in self.voted]
+        return torch.cat([part / part.std() for part in parts])
+
+    def __call__(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor) -> Tensor:
+        """Outputs for one batch, normalised by that batch."""
+        return functional_call(self._batch, self._parameters(voted_D, floats_F), (x_B,))
+
+    def loss(self, voted_KD: Tensor, floats: Tensor, x_KB: Tensor, y_KB: Tensor) -> Tensor:
+        """(K,) the loss of each client of a stack on its own batch; `floats` is (F,) for all or (K, F)."""
+        by_client = vmap(self._loss_of_one, in_dims=(0, 0 if floats.ndim == 2 else None, 0, 0))
+        return by_client(voted_KD, floats, x_KB, y_KB)
+
+    def calibrate(self, weights: Weights, x: Tensor) -> State:
+        """The batch-norm statistics of these weights on `x`, for networks that see one input at a time."""
+        statistics = {name: torch.zeros_like(buffer) for name, buffer in self._norm_buffers().items()}
+        self._tracking.train()
+        functional_call(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, (x,))
+        return statistics
+
+    def calibrated(self, weights: Weights, statistics: State, x_B: Tensor) -> Tensor:
+        """Outputs normalised by `statistics` instead of the batch."""
+        self._tracking.eval()
+        return functional_call(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, (x_B,))
+
+    def module(self, weights: Weights, statistics: State) -> nn.Module:
+        """An ordinary module in evaluation mode that holds these weights and batch-norm statistics."""
+        module = copy.deepcopy(self._tracking)
+        parameters = self._parameters(weights.voted.float(), weights.floats)
+        module.load_state_dict({**parameters, **statistics}, strict=False)
+        return module.eval().requires_grad_(False)
+
+    def check(self, shape: Sequence[int], classes: int) -> None:
+        """Try a stack of two clients on random inputs; say which layer cannot work, instead of failing in round 1."""
+        path: list[str] = []
+        trial = copy.deepcopy(self)
+        for name, layer in trial._batch.named_modules():
+            layer.register_forward_pre_hook(lambda _, __, name=name: path.append(name))
+        x = torch.rand((2, 2, *shape), generator=Key(0).torch("trial")).to(self.start.voted.device)
+        stack = [self.start.voted.expand(2, -1), self.start.floats.expand(2, -1)]
+        try:
+            y = vmap(trial.__call__)(*stack, x)
+        except (RuntimeError, ValueError, TypeError) as error:
+            where = f"layer {path[-1]!r}" if path and path[-1] else "its forward"
+            first_line = str(error).strip().splitlines()[0]
+            raise ModelError(
+                f"the network fails at {where} on inputs of shape {tuple(shape)} from stacked clients: {first_line}"
+            ) from error
+        if y.shape != (2, 2, classes):
+            raise ModelError(
+                f"the network gives outputs of shape {tuple(y.shape[2:])} for one input of shape {tuple(shape)}, but the "
+                f"data has {classes} classes: expected ({classes},); change the network's last layer"
+            )
+
+    def _draw(self, key: Key) -> Weights:
+        """Kaiming weights and no bias, drawn from the key and nothing else; other parameters as the module has them."""
+        generator = key.torch("init")
+        for layer in self._batch.modules():
+            if isinstance(layer, VOTABLE):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
+        parameters = dict(self._batch.named_parameters())
+        return Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
+
+    def _loss_of_one(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor, y_B: Tensor) -> Tensor:
+        return self._loss(self(voted_D, floats_F, x_B), y_B)
+
+    def _parameters(self, voted_D: Tensor, floats_F: Tensor) -> dict[str, Tensor]:
+        both = ((self.voted, voted_D), (self.floats, floats_F))
+        return {s.name: flat[s.start : s.stop].view(s.shape) for slots, flat in both for s in slots}
+
+    def _norm_buffers(self) -> dict[str, Tensor]:
+        norms = [(name, m) for name, m in self._tracking.named_modules() if isinstance(m, _BatchNorm)]
+        return {f"{name}.{b}": buffer for name, norm in norms for b, buffer in norm.named_buffers(recurse=False)}
+
+
+def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[str]:
+    """The names of the weights that are voted on."""
+    layers = [name for name, layer in module.named_modules() if isinstance(layer, VOTABLE)]
+    if keep_float is None:
+        linear = [name for name in layers if isinstance(module.get_submodule(name), nn.Linear)]
+        keep_float = (linear or layers)[-1:]
+    for pattern in keep_float:
+        if not any(fnmatchcase(name, pattern) for name in layers):
+            raise ModelError(f"keep_float names {pattern!r}, which is no layer with weights; there are: {', '.join(layers)}")
+    return {f"{name}.weight" for name in layers if not any(fnmatchcase(name, p) for p in keep_float)}
+
+
+def problems(module: nn.Module) -> list[str]:
+    """One sentence for every layer that cannot be trained by vote, with the fix; empty if there is none."""
+    found = []
+    for name, layer in module.named_modules():
+        kind, where = type(layer).__name__, name or "the network itself"
+        if any(is_lazy(p) for p in layer.parameters(recurse=False)):
+            found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
+            continue
+        if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
+            found.append(f"{where} ({kind}) is recurrent and cannot be stacked: build it from nn.Linear")
+        if isinstance(layer, _DropoutNd) and layer.p > 0:
+            found.append(f"{where} ({kind}) draws random numbers outside the run's seed: remove it or set p=0")
+        if isinstance(layer, nn.RReLU):
+            found.append(f"{where} (RReLU) draws random numbers outside the run's seed: use nn.LeakyReLU")
+        if isinstance(layer, nn.SyncBatchNorm):
+            found.append(f"{where} (SyncBatchNorm) mixes processes: use nn.BatchNorm2d")
+        if isinstance(layer, _InstanceNorm) and layer.track_running_stats:
+            found.append(f"{where} ({kind}) keeps running statistics: set track_running_stats=False")
+        if is_parametrized(layer) or any(hasattr(h, "with_module") for h in layer._forward_pre_hooks.values()):
+            found.append(f"{where} ({kind}) computes its weights from others: remove its parametrizations")
+        for parameter_name, p in layer.named_parameters(recurse=False):
+            if not p.is_floating_point():
+                found.append(f"{where} ({kind}) has {parameter_name} of {p.dtype}: make it float32")
+    return found
+
+
+def refuse(found: list[str]) -> None:
+    if found:
+        raise ModelError(f"{len(found)} layer(s) cannot be trained by vote: " + "; ".join(found))
+
+
+def _with_batch_norm(module: nn.Module, tracking: bool) -> nn.Module:
+    """A copy whose batch norms have no parameters; `tracking` ones record the last batch's statistics."""
+    module = copy.deepcopy(module).float().requires_grad_(False)
+    for name, layer in list(module.named_modules()):
+        if isinstance(layer, _BatchNorm):
+            plain = type(layer)(layer.num_features, layer.eps, momentum=1.0, affine=False, track_running_stats=tracking)
+            if not name:
+                return plain
+            parent, _, child = name.rpartition(".")
+            setattr(module.get_submodule(parent), child, plain)
+    return module
+
+
+def _slots(parameters: dict[str, nn.Parameter]) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for name, parameter in parameters.items():
+        slots.append(Slot(name, tuple(parameter.shape), slots[-1].stop if slots else 0))
+    return tuple(slots)
+
+
+def _flatten(parameters: dict[str, nn.Parameter], slots: tuple[Slot, ...]) -> Tensor:
+    return torch.cat([torch.empty(0), *(parameters[slot.name].detach().flatten() for slot in slots)])

@@ -1,0 +1,67 @@
+"""What a person sees while a run goes on: a live bar in a terminal, a line a round elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from fedvote.engines.simulate import Snapshot
+
+
+def watch(snapshots: Iterable[Snapshot], rounds: int, done: int = 0) -> Iterator[Snapshot]:
+    """The same snapshots, shown as they pass."""
+    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done)
+
+
+def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Snapshot]:
+    began, uplink = time.monotonic(), 0
+    for snapshot in snapshots:
+        record = snapshot.record
+        uplink += record["uplink_bytes"]
+        left = (time.monotonic() - began) / (record["round"] - done) * (rounds - record["round"])
+        print(f"round {record['round']:>{len(str(rounds))}}/{rounds}  {_text(snapshot, uplink)}  {left:5.0f} s left", file=sys.stderr)
+        yield snapshot
+
+
+def _live(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Snapshot]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("round"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    uplink = 0
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("training", total=rounds, completed=done)
+        for snapshot in snapshots:
+            uplink += snapshot.record["uplink_bytes"]
+            bar.update(task, completed=snapshot.round, description=_text(snapshot, uplink))
+            yield snapshot
+
+
+def _text(snapshot: Snapshot, uplink: int) -> str:
+    record = snapshot.record
+    return (
+        f"accuracy {record['accuracy']:6.1%} (float {record['accuracy_float']:6.1%})  "
+        f"{uplink / 1e6:8.2f} MB up  {record['uplink_bits_per_weight']:5.2f} bit/weight"
+    )
+
+
+@contextmanager
+def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for bytes done of bytes in all."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

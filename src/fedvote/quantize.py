@@ -1,0 +1,130 @@
+"""Normalisation, stochastic rounding, tallies and plurality: the maths of a vote, as pure functions.
+
+Federated Learning via Plurality Vote, Section IV (Eq. 7, Algorithm 1) and Appendix A-C.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BINARY = (-1, 1)
+TERNARY = (-1, 0, 1)
+Alphabet = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Normalisation(ABC):
+    """A differentiable, strictly increasing map from all reals onto (-1, 1), with its inverse.
+
+    A new one is a subclass with two one-line methods and a line in NORMALISATIONS.
+    """
+
+    a: float = 1.5  # the steeper, the closer to sign(h)
+
+    @abstractmethod
+    def __call__(self, h: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def inverse(self, w: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Tanh(Normalisation):
+    """phi(h) = tanh(a h)."""
+
+    def __call__(self, h: Tensor) -> Tensor:
+        return torch.tanh(self.a * h)
+
+    def inverse(self, w: Tensor) -> Tensor:
+        return torch.atanh(w) / self.a
+
+
+@dataclass(frozen=True)
+class Erf(Normalisation):
+    """phi(h) = erf(a h)."""
+
+    def __call__(self, h: Tensor) -> Tensor:
+        return torch.erf(self.a * h)
+
+    def inverse(self, w: Tensor) -> Tensor:
+        return torch.erfinv(w) / self.a
+
+
+NORMALISATIONS: dict[str, type[Normalisation]] = {"tanh": Tanh, "erf": Erf}
+
+
+def clip(soft: Tensor, p_min: float) -> Tensor:
+    """clip(p) = max(p_min, min(1 - p_min, p)), for soft = 2 p - 1."""
+    return soft.clamp(2 * p_min - 1, 1 - 2 * p_min)
+
+
+def round_binary(w: Tensor, generator: torch.Generator) -> Tensor:
+    """Eq. 7: +1 with probability (w + 1) / 2, else -1; int8."""
+    u = torch.rand(w.shape, generator=generator, device=w.device)
+    return torch.where(u < (w + 1) / 2, 1, -1).to(torch.int8)
+
+
+def round_ternary(w: Tensor, generator: torch.Generator) -> Tensor:
+    """Appendix A-C: sign(w) with probability |w|, else 0; int8."""
+    u = torch.rand(w.shape, generator=generator, device=w.device)
+    return (w.sign() * (u < w.abs())).to(torch.int8)
+
+
+def threshold_binary(w: Tensor) -> Tensor:
+    """The likelier vote of each weight; sign(0) is +1."""
+    return torch.where(w >= 0, 1, -1).to(torch.int8)
+
+
+def threshold_ternary(w: Tensor) -> Tensor:
+    """The likeliest vote of each weight; 0 where |w| is 1/2 or less."""
+    return (w.sign() * (w.abs() > 0.5)).to(torch.int8)
+
+
+ROUNDING = {BINARY: round_binary, TERNARY: round_ternary}
+THRESHOLD = {BINARY: threshold_binary, TERNARY: threshold_ternary}
+
+
+def round_stack(w_KD: Tensor, alphabet: Alphabet, generators: Sequence[torch.Generator]) -> Tensor:
+    """Round every client's weights with its own random numbers, whoever else is in the stack."""
+    return torch.stack([ROUNDING[alphabet](w_D, g) for w_D, g in zip(w_KD, generators, strict=True)])
+
+
+def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
+    """(V, D) the weight behind each value of the alphabet: sum over m of lambda_m 1(w_m = v).
+
+    One ballot at a time, so that no K x D floats are ever held. Sums of equal whole weights are exact.
+    """
+    total_VD = torch.zeros((len(alphabet), votes_KD.shape[1]), device=votes_KD.device)
+    for votes_D, weight in zip(votes_KD, weights_K, strict=True):
+        for row, value in zip(total_VD, alphabet, strict=True):
+            row += weight * (votes_D == value)
+    return total_VD
+
+
+def soft_vote(tally_VD: Tensor, alphabet: Alphabet) -> Tensor:
+    """The mean vote, in [-1, 1]; for a binary alphabet that is 2 p - 1 (Lemma 5: the next normalised weight)."""
+    values = tally_VD.new_tensor(alphabet)
+    return (values @ tally_VD) / tally_VD.sum(0)
+
+
+def plurality(tally_VD: Tensor, alphabet: Alphabet, generator: torch.Generator) -> Tensor:
+    """The value with the most weight behind it, ties broken at random; int8."""
+    leads_VD = tally_VD == tally_VD.amax(0)
+    lots_VD = torch.rand(tally_VD.shape, generator=generator, device=tally_VD.device)
+    winner_D = torch.where(leads_VD, lots_VD, -1.0).argmax(0)
+    return torch.tensor(alphabet, dtype=torch.int8, device=tally_VD.device)[winner_D]
+
+
+def to_level(soft: Tensor, levels: int) -> Tensor:
+    """The nearest of `levels` evenly spaced points on [-1, 1], as its number; int16."""
+    return torch.round((soft.clamp(-1, 1) + 1) / 2 * (levels - 1)).to(torch.int16)
+
+
+def from_level(level: Tensor, levels: int) -> Tensor:
+    """The point on [-1, 1] that `level` stands for."""
+    return level.float() * (2 / (levels - 1)) - 1

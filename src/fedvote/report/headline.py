@@ -1,0 +1,86 @@
+"""The few numbers that sum a run up, and how numbers are written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fedvote.report.run import Run, number
+
+NONE = "\N{EN DASH}"
+FLOAT32_BITS = 32
+
+
+@dataclass(frozen=True)
+class Headline:
+    label: str
+    value: str
+    note: str = ""
+
+
+def percent(share: float | None) -> str:
+    return NONE if share is None else f"{100 * share:.2f}\u202f%"
+
+
+def decimal(value: float | None) -> str:
+    """Three significant digits, never as a power of ten."""
+    if value is None or not math.isfinite(value):
+        return NONE if value is None else str(value)
+    places = 2 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:,.{max(0, places)}f}"
+
+
+def megabytes(nbytes: float | None) -> str:
+    return NONE if nbytes is None else f"{decimal(nbytes / 1e6)}\u202fMB"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{decimal(seconds)}\u202fs"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}\u202fmin {rest}\u202fs" if minutes < 60 else f"{minutes // 60}\u202fh {minutes % 60}\u202fmin"
+
+
+def mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def last(values: list[float]) -> float | None:
+    return values[-1] if values else None
+
+
+def headlines(run: Run) -> list[Headline]:
+    return [*accuracies(run), *traffic(run), time_taken(run)]
+
+
+def accuracies(run: Run) -> list[Headline]:
+    deployed, calibrated = last(run.column("accuracy")), last(run.column("accuracy_calibrated"))
+    floating, floating_calibrated = last(run.column("accuracy_float")), last(run.column("accuracy_float_calibrated"))
+    return [
+        Headline("Deployed model", percent(deployed), f"calibrated {percent(calibrated)}"),
+        Headline("Float model", percent(floating), f"calibrated {percent(floating_calibrated)}"),
+    ]
+
+
+def traffic(run: Run) -> list[Headline]:
+    up, down = mean(run.column("uplink_bits_per_weight")), mean(run.column("downlink_bits_per_weight"))
+    fewer = f"{decimal(FLOAT32_BITS / up)}\N{MULTIPLICATION SIGN}" if up else NONE
+    total = sum(run.column("uplink_bytes"))
+    return [
+        Headline("Uplink per client and round", megabytes(uplink_of_one(run)), f"{megabytes(total)} in all"),
+        Headline("Bits per weight up", decimal(up), f"{decimal(down)} down"),
+        Headline("Less uplink than float32", fewer, f"{FLOAT32_BITS} bits against {decimal(up)}"),
+    ]
+
+
+def uplink_of_one(run: Run) -> float | None:
+    """Bytes that a client sends in a round, on average over the rounds that name their clients."""
+    named = [record for record in run.rounds if record.get("clients")]
+    turns = sum(len(record["clients"]) for record in named)
+    return sum(number(record, "uplink_bytes") or 0 for record in named) / turns if turns else None
+
+
+def time_taken(run: Run) -> Headline:
+    seconds = run.column("seconds")
+    each = mean(seconds)
+    return Headline("Total time", duration(sum(seconds)), NONE if each is None else f"{duration(each)} a round")

@@ -1,0 +1,108 @@
+"""Line charts: series in, a figure out. The drawing stretches with the page; its labels are text and do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from fedvote.report.axis import Axis
+from fedvote.report.markup import Html, data_block, join, tag
+
+COLOURS = 7
+"""How many --c0, --c1, ... the style sheet has."""
+
+MOST_DOTS = 30
+"""Beyond as many points, the dots of a line would run into each other."""
+
+SIZE = 1000
+"""The side of the drawing's own square, which the page stretches to any shape."""
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    y: float
+    note: str  # what the tooltip says above the values
+
+
+@dataclass(frozen=True)
+class Series:
+    name: str
+    colour: int
+    dash: str  # a class of the style sheet
+    tokens: tuple[str, ...]  # the keys of the legend that hide it
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class LegendKey:
+    token: str
+    label: str
+    colour: int | None
+    dash: str
+
+
+def colour_style(colour: int | None) -> str:
+    """Seven colours, then the same ones mixed with the colour of the text."""
+    if colour is None:
+        return "--series: var(--soft)"
+    plain = f"var(--c{colour % COLOURS})"
+    return f"--series: {plain if colour < COLOURS else f'color-mix(in srgb, {plain} 55%, var(--ink))'}"
+
+
+def line_chart(
+    label: str, series: Sequence[Series], x: Axis, y: Axis, x_name: str, show: Callable[[float], str],
+    keys: Sequence[LegendKey] = (), hidden: Collection[str] = (),
+) -> Html:  # fmt: skip
+    """`show` writes a y value; the keys named in `hidden` start switched off."""
+    plot = tag("div", drawing(label, series, x, y, hidden), class_="plot")
+    frame = tag("div", y_labels(y, show), plot, x_labels(x), tag("div", x_name, class_="axis-name"), class_="frame")
+    return join(legend(keys, hidden), frame, data_block(chart_data(series, x, y, show)))
+
+
+def legend(keys: Sequence[LegendKey], hidden: Collection[str]) -> Html:
+    def button(key: LegendKey) -> Html:
+        sample = tag("svg", tag("path", d="M2 5h28", class_=key.dash), viewBox="0 0 32 10", aria_hidden="true")
+        pressed = "false" if key.token in hidden else "true"
+        style = colour_style(key.colour)
+        return tag("button", sample, key.label, type="button", aria_pressed=pressed, data_token=key.token, style=style)
+
+    return tag("div", *map(button, keys), class_="legend", role="group", aria_label="Lines shown")
+
+
+def drawing(label: str, series: Sequence[Series], x: Axis, y: Axis, hidden: Collection[str]) -> Html:
+    grid = "".join(f"M0 {SIZE * (1 - y.at(tick)):.1f}h{SIZE}" for tick in y.ticks)
+    grid += "".join(f"M{SIZE * x.at(tick):.1f} 0v{SIZE}" for tick in x.ticks)
+    lines = [line(each, x, y, off=not set(each.tokens).isdisjoint(hidden)) for each in series]
+    return tag(
+        "svg", tag("title", label), tag("path", d=grid, class_="grid"), *lines,
+        viewBox=f"0 0 {SIZE} {SIZE}", preserveAspectRatio="none", role="img", aria_label=label,
+    )  # fmt: skip
+
+
+def line(series: Series, x: Axis, y: Axis, *, off: bool) -> Html:
+    places = [f"{SIZE * x.at(point.x):.1f} {SIZE * (1 - y.at(point.y)):.1f}" for point in series.points]
+    path = tag("path", d="M" + "L".join(places), class_=series.dash) if places else Html()
+    # A line of no length with a round cap stays round however the drawing is stretched.
+    dots = "".join(f"M{place}h0" for place in places) if len(places) <= MOST_DOTS else ""
+    shown, tokens, style = "series off" if off else "series", " ".join(series.tokens), colour_style(series.colour)
+    return tag("g", path, tag("path", d=dots, class_="dots"), class_=shown, data_tokens=tokens, style=style)
+
+
+def y_labels(y: Axis, show: Callable[[float], str]) -> Html:
+    spans = [tag("span", show(tick), style=f"top: {100 * (1 - y.at(tick)):.2f}%") for tick in y.ticks]
+    return tag("div", *spans, class_="y-labels", aria_hidden="true")
+
+
+def x_labels(x: Axis) -> Html:
+    spans = [tag("span", f"{tick:.6g}", style=f"left: {100 * x.at(tick):.2f}%") for tick in x.ticks]
+    return tag("div", *spans, class_="x-labels", aria_hidden="true")
+
+
+def chart_data(series: Sequence[Series], x: Axis, y: Axis, show: Callable[[float], str]) -> list[dict[str, object]]:
+    """For the tooltip: where every point lies, and what it says."""
+
+    def points(each: Series) -> list[list[object]]:
+        return [[round(x.at(p.x), 4), round(1 - y.at(p.y), 4), p.note, show(p.y)] for p in each.points]
+
+    return [{"name": each.name, "points": points(each)} for each in series]

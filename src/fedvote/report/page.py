@@ -1,0 +1,120 @@
+"""The page: header, headline numbers, charts, tables. It asks the network for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from string import Template
+
+from fedvote.report.headline import Headline, headlines
+from fedvote.report.markup import Html, join, markup, tag
+from fedvote.report.run import Run
+from fedvote.report.sections import by_round, by_uplink, section, vote_weights, who_has_what
+from fedvote.report.tables import comparison_table, configuration, refused_table, rounds_table, written
+
+PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>$title</title>
+<style>
+$style</style>
+</head>
+<body>
+$body
+<script>
+$script</script>
+</body>
+</html>
+""")
+
+FACTS = {
+    "data": ("data", "name"),
+    "partition": ("partition", "name"),
+    "model": ("model", "name"),
+    "method": ("method", "name"),
+    "clients": ("federation", "clients"),
+    "clients a round": ("federation", "cohort"),
+    "seed": ("seed",),
+}
+"""What the header says, and where the configuration has it."""
+
+
+def page(runs: Sequence[Run]) -> str:
+    here = files("fedvote.report")
+    body = join(header(runs), tag("main", summary(runs), *charts(runs), *details(runs)))
+    return PAGE.substitute(
+        title=markup(f"fedvote: {title(runs)}"),
+        style=here.joinpath("page.css").read_text(encoding="utf-8"),
+        script=here.joinpath("page.js").read_text(encoding="utf-8"),
+        body=body,
+    )
+
+
+def title(runs: Sequence[Run]) -> str:
+    return runs[0].name if len(runs) == 1 else f"{len(runs)} runs compared"
+
+
+def header(runs: Sequence[Run]) -> Html:
+    facts = {name: in_common([run.setting(*path) for run in runs]) for name, path in FACTS.items()}
+    facts["rounds"] = in_common([progress(run) for run in runs])
+    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
+    return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title(runs)), tag("dl", *pairs))
+
+
+def in_common(values: Sequence[object]) -> str:
+    """What the runs have in common, or the few values they differ in."""
+    distinct = list(dict.fromkeys(written(value) for value in values if value is not None))
+    return ", ".join(distinct) if len(distinct) <= 4 else f"{len(distinct)} different"
+
+
+def progress(run: Run) -> str:
+    """Finished rounds, and of how many where some are missing."""
+    done = run.rounds[-1]["round"] if run.rounds else 0
+    planned = run.setting("rounds")
+    return str(done) if planned in (None, done) else f"{done} of {written(planned)}"
+
+
+def summary(runs: Sequence[Run]) -> Html:
+    if not any(run.rounds for run in runs):
+        text = "No round is finished yet. Make the report again once metrics.jsonl has its first line."
+        return tag("p", text, class_="notice", role="status")
+    if len(runs) > 1:
+        return section("The runs", comparison_table(runs))
+    return tag("div", *map(tile, headlines(runs[0])), class_="tiles")
+
+
+def tile(headline: Headline) -> Html:
+    return tag(
+        "div", tag("span", headline.label), tag("strong", headline.value), tag("small", headline.note), class_="tile"
+    )
+
+
+def charts(runs: Sequence[Run]) -> list[Html]:
+    lines = [by_round(runs), by_uplink(runs)] if any(run.rounds for run in runs) else []
+    return [*lines, who_has_what(runs)]
+
+
+def details(runs: Sequence[Run]) -> list[Html]:
+    return [
+        *each_run(runs, "Vote weights", vote_weights),
+        *each_run(runs, "Refused ballots", refused_table),
+        *each_run(runs, "Rounds", lambda run: folded(run) if run.rounds else None),
+        section("Configuration", configuration(runs)),
+    ]
+
+
+def each_run(runs: Sequence[Run], heading: str, make: Callable[[Run], Html | None]) -> list[Html]:
+    """One section with a part for every run that has something to show, or no section."""
+    parts = [(run.name, part) for run in runs if (part := make(run)) is not None]
+    named = [join(tag("h3", name) if len(runs) > 1 else "", part) for name, part in parts]
+    return [section(heading, *named)] if named else []
+
+
+def folded(run: Run) -> Html:
+    return tag("details", tag("summary", f"{len(run.rounds)} rounds as a table"), rounds_table(run))

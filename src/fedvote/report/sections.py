@@ -1,0 +1,168 @@
+"""The sections of the page, from runs to figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from fedvote.report.axis import axis_from_zero, log_axis, percent_axis
+from fedvote.report.headline import decimal, percent
+from fedvote.report.heat import HeatMap, heat_map
+from fedvote.report.lines import LegendKey, Point, Series, line_chart
+from fedvote.report.markup import Html, join, tag
+from fedvote.report.run import Clients, Run, number
+
+KINDS = {  # metric: its name, its colour where colours are free, its dash
+    "accuracy_float": ("float", 1, "dashed"),
+    "accuracy_calibrated": ("deployed, calibrated", 2, "dotted"),
+    "accuracy": ("deployed", 0, "solid"),
+}
+
+LOG_FROM = 5
+"""How many times more one run sends than another before their bytes are drawn on a logarithmic axis."""
+
+
+def section(title: str, *content: str, explain: str = "") -> Html:
+    return tag("section", tag("h2", title), tag("p", explain, class_="explain") if explain else "", *content)
+
+
+def accuracy_series(runs: Sequence[Run], place: Callable[[Run], Sequence[float]], unit: str) -> list[Series]:
+    """Every kind of accuracy of every run; `place` says where a run's rounds lie on the x axis."""
+    return [
+        Series(
+            name=f"{run.name}, {label}" if len(runs) > 1 else label,
+            colour=index if len(runs) > 1 else colour,
+            dash=dash,
+            tokens=(f"run-{index}", key),
+            points=tuple(points(run, key, place(run), unit)),
+        )
+        for key, (label, colour, dash) in KINDS.items()
+        for index, run in enumerate(runs)
+    ]
+
+
+def points(run: Run, key: str, places: Sequence[float], unit: str) -> list[Point]:
+    """Rounds in which the metric was not measured, or is not a number, have no point."""
+    rows = [(record["round"], x, number(record, key)) for record, x in zip(run.rounds, places, strict=True)]
+    notes = [f"round {index}" + (f" \N{MIDDLE DOT} {decimal(x)} {unit}" if unit else "") for index, x, _ in rows]
+    return [
+        Point(x, 100 * y, note)
+        for (_, x, y), note in zip(rows, notes, strict=True)
+        if y is not None and math.isfinite(y)
+    ]
+
+
+def legend_keys(runs: Sequence[Run]) -> list[LegendKey]:
+    kinds = [
+        LegendKey(key, label, None if len(runs) > 1 else colour, dash)
+        for key, (label, colour, dash) in reversed(KINDS.items())
+    ]
+    names = [LegendKey(f"run-{index}", run.name, index, "solid") for index, run in enumerate(runs)]
+    return [*names, *kinds] if len(runs) > 1 else kinds
+
+
+def accuracy_figure(
+    runs: Sequence[Run], label: str, place: Callable[[Run], Sequence[float]], x_name: str, unit: str = ""
+) -> Html:
+    series = accuracy_series(runs, place, unit)
+    seen = [point for each in series for point in each.points]
+    if not seen:
+        return tag("p", "No round has a measured accuracy yet.", class_="empty")
+    x_high = max(point.x for point in seen)
+    ends = [places[-1] for run in runs if (places := place(run))]
+    starts = [places[0] for run in runs if (places := place(run))]
+    spread = bool(unit) and min(starts) > 0 and max(ends) > LOG_FROM * min(ends)
+    x = log_axis(min(starts), x_high) if spread else axis_from_zero(x_high, whole=not unit)
+    y = percent_axis([point.y for point in seen])
+    hidden = ("accuracy_calibrated",) if len(runs) > 1 else ()
+    name = f"{x_name}, logarithmic" if spread else x_name
+    chart = line_chart(label, series, x, y, name, lambda value: f"{value:.4g}\u202f%", legend_keys(runs), hidden)
+    return tag("figure", chart, data_chart="lines")
+
+
+def by_round(runs: Sequence[Run]) -> Html:
+    figure = accuracy_figure(
+        runs, "Accuracy by round", lambda run: [float(record["round"]) for record in run.rounds], "round"
+    )
+    explain = (
+        "Deployed: the model that goes onto a device, judged with the statistics of each test batch. Calibrated: the "
+        "same model with fixed statistics, which is what a device gets that sees one input at a time. Float: the model "
+        "that training goes on with."
+    )
+    return section("Accuracy by round", figure, explain=explain)
+
+
+def by_uplink(runs: Sequence[Run]) -> Html:
+    title = "Accuracy by uplink"
+    figure = accuracy_figure(runs, title, lambda run: run.uplink_megabytes, "megabytes sent by all clients", "MB")
+    return section(title, figure, explain="What every megabyte from the clients to the server has bought so far.")
+
+
+def who_has_what(runs: Sequence[Run]) -> Html:
+    """Runs on the same data share one map."""
+    names: dict[Clients | None, list[str]] = {}
+    for run in runs:
+        names.setdefault(run.clients, []).append(run.name)
+    parts = []
+    for clients, sharing in names.items():
+        heading = tag("h3", ", ".join(sharing)) if len(names) > 1 else ""
+        parts.append(join(heading, data_map(clients)))
+    return section("Who has what data", *parts, explain="Examples of each class that each client holds.")
+
+
+def data_map(clients: Clients | None) -> Html:
+    if clients is None or not clients.counts or not clients.classes:
+        return tag("p", "This run has no clients.json, so who held which data is not known.", class_="empty")
+    heat = HeatMap(
+        label=f"Examples by client and class: {len(clients.counts)} clients, {len(clients.classes)} classes",
+        rows=[str(index) for index in range(len(clients.counts))],
+        columns=clients.classes,
+        cells=clients.counts,
+        row_name="client",
+        column_name="class",
+        unit="examples",
+        marked=clients.hostile,
+        mark_name="hostile",
+        totals="examples",
+    )
+    return tag("figure", heat_map(heat), data_chart="heat")
+
+
+def vote_weights(run: Run) -> Html | None:
+    """Clients by rounds; None for a run that does not weigh its clients."""
+    weights = [(str(record["round"]), record.get("vote_weight") or {}) for record in run.rounds]
+    clients = sorted({client for _, row in weights for client in row}, key=lambda name: (len(name), name))
+    if not clients:
+        return None
+    heat = HeatMap(
+        label=f"Vote weight by client and round: {len(clients)} clients, {len(weights)} rounds",
+        rows=clients,
+        columns=[index for index, _ in weights],
+        cells=[[weight(row, client) for _, row in weights] for client in clients],
+        row_name="client",
+        column_name="round",
+        unit="vote weight",
+        empty="not in the tally",
+        marked=run.hostile,
+        mark_name="hostile",
+    )
+    return join(tag("p", share_of_hostile(run), class_="explain"), tag("figure", heat_map(heat), data_chart="heat"))
+
+
+def weight(row: dict[str, float], client: str) -> float | None:
+    value = number(row, client)
+    return float(f"{value:.4g}") if value is not None and math.isfinite(value) else None
+
+
+def share_of_hostile(run: Run) -> str:
+    row = next(row for record in reversed(run.rounds) if (row := record.get("vote_weight")))
+    values = {client: weight(row, client) or 0 for client in row}
+    total = sum(values.values())
+    if not run.hostile or not total:
+        return "How much the vote of each client counts."
+    share = sum(value for client, value in values.items() if client in run.hostile) / total
+    among = len(run.hostile & set(values))
+    return (
+        f"How much the vote of each client counts. In the last round, {among} hostile of {len(values)} clients "
+        f"hold {percent(share)} of the vote."
+    )

@@ -1,0 +1,11 @@
+"""How ballots are weighed: rules by name."""
+
+from __future__ import annotations
+
+from fedvote.reputation.proportional import Proportional
+from fedvote.reputation.rule import Ballots, Reputation, Verdict
+from fedvote.reputation.uniform import Uniform
+
+REPUTATIONS: dict[str, type[Reputation]] = {"uniform": Uniform, "proportional": Proportional}
+
+__all__ = ["REPUTATIONS", "Ballots", "Proportional", "Reputation", "Uniform", "Verdict"]

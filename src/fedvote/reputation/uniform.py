@@ -1,0 +1,14 @@
+"""One client, one vote: Option I of Algorithm 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedvote.core import Key, State
+from fedvote.reputation.rule import Ballots, Reputation, Verdict
+
+
+@dataclass(frozen=True)
+class Uniform(Reputation):
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        return Verdict(self.heads(ballots), self.heads(ballots), memory)
