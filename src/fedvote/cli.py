@@ -50,7 +50,10 @@ def run(
         for snapshot in watch(snapshots, config.rounds, folder.rounds_done() if resume else 0):
             done = snapshot.round
     except KeyboardInterrupt:
-        typer.echo(f"stopped after round {done} of {config.rounds}; go on with: fedvote run --resume --out {folder.path}", err=True)
+        typer.echo(
+            f"stopped after round {done} of {config.rounds}; go on with: fedvote run --resume --out {folder.path}",
+            err=True,
+        )
         raise typer.Exit(130) from None
     page = write_report([folder.path], folder.path / "report.html")
     last = RunFolder(folder.path).metrics()[-1]
@@ -59,7 +62,9 @@ def run(
 
 @app.command(name="list")
 def list_names(
-    kind: Annotated[str | None, typer.Argument(help="methods, reputations, datasets, models, partitions, presets, ...")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="methods, reputations, datasets, models, partitions, presets, ...")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """What can be named in a configuration."""

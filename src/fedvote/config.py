@@ -69,7 +69,11 @@ class Config:
 
 def presets() -> dict[str, Path]:
     folder = resources.files("fedvote") / "presets"
-    return {Path(str(file)).stem: Path(str(file)) for file in sorted(folder.iterdir(), key=str) if file.name.endswith(".toml")}
+    return {
+        Path(str(file)).stem: Path(str(file))
+        for file in sorted(folder.iterdir(), key=str)
+        if file.name.endswith(".toml")
+    }
 
 
 def read(source: str, settings: Sequence[str] = ()) -> Config:
@@ -140,12 +144,16 @@ def build(cls: type, table: Any, where: str = "") -> Any:
     values = {}
     for key, value in table.items():
         if key not in fields:
-            raise ConfigError(f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}")
+            raise ConfigError(
+                f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}"
+            )
         path = f"{where}.{key}" if where else key
         if "registry" in fields[key].metadata:
             values[key] = _build_part(fields[key], value, path)
         elif dataclasses.is_dataclass(hints[key]):
-            values[key] = build(typing.cast(type, hints[key]), {"name": value} if isinstance(value, str) else value, path)
+            values[key] = build(
+                typing.cast(type, hints[key]), {"name": value} if isinstance(value, str) else value, path
+            )
         else:
             values[key] = _convert(value, hints[key], path)
     return cls(**values)

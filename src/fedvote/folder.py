@@ -100,7 +100,9 @@ class RunFolder:
 
 def differences(a: Config, b: Config) -> list[str]:
     left, right = _flat(as_table(a)), _flat(as_table(b))
-    return [f"{k} ({left.get(k)!r} there, {right.get(k)!r} asked)" for k in {**left, **right} if left.get(k) != right.get(k)]
+    return [
+        f"{k} ({left.get(k)!r} there, {right.get(k)!r} asked)" for k in {**left, **right} if left.get(k) != right.get(k)
+    ]
 
 
 def environment(device: torch.device) -> dict[str, str]:

@@ -25,6 +25,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
 from fedvote.core import Key, ModelError, State, Weights
+from fedvote.stacking import prepare
 
 VOTABLE = (
     nn.Linear,
@@ -47,8 +48,12 @@ class Slot:
     start: int
 
     @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
     def stop(self) -> int:
-        return self.start + prod(self.shape)
+        return self.start + self.size
 
 
 class Network:
@@ -63,8 +68,8 @@ class Network:
     ):
         """`keep_float`: names of layers (with * and ?) whose weights are not voted on; None: the last linear layer."""
         refuse(problems(module))
-        self._batch = _with_batch_norm(module, tracking=False)
-        self._tracking = _with_batch_norm(module, tracking=True)
+        self._tracking = _bare(module)
+        self._batch = _by_batch(self._tracking)
         self._loss = loss
         voted = votable_weights(self._batch, keep_float)
         if not voted:
@@ -116,7 +121,9 @@ class Network:
     def calibrated(self, weights: Weights, statistics: State, x_B: Tensor) -> Tensor:
         """Outputs normalised by `statistics` instead of the batch."""
         self._tracking.eval()
-        return functional_call(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, (x_B,))
+        return functional_call(
+            self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, (x_B,)
+        )
 
     def module(self, weights: Weights, statistics: State) -> nn.Module:
         """An ordinary module in evaluation mode that holds these weights and batch-norm statistics."""
@@ -143,8 +150,8 @@ class Network:
             ) from error
         if y.shape != (2, 2, classes):
             raise ModelError(
-                f"the network gives outputs of shape {tuple(y.shape[2:])} for one input of shape {tuple(shape)}, but the "
-                f"data has {classes} classes: expected ({classes},); change the network's last layer"
+                f"the network gives outputs of shape {tuple(y.shape[2:])} for one input of shape {tuple(shape)}, "
+                f"but the data has {classes} classes: expected ({classes},); change the network's last layer"
             )
 
     def _draw(self, key: Key) -> Weights:
@@ -162,8 +169,9 @@ class Network:
         return self._loss(self(voted_D, floats_F, x_B), y_B)
 
     def _parameters(self, voted_D: Tensor, floats_F: Tensor) -> dict[str, Tensor]:
-        both = ((self.voted, voted_D), (self.floats, floats_F))
-        return {s.name: flat[s.start : s.stop].view(s.shape) for slots, flat in both for s in slots}
+        # split, not slices: the gradient of a slice is as large as the whole vector, for every layer
+        flat = [*voted_D.split([s.size for s in self.voted]), *floats_F.split([s.size for s in self.floats])]
+        return {s.name: part.view(s.shape) for s, part in zip((*self.voted, *self.floats), flat, strict=False)}
 
     def _norm_buffers(self) -> dict[str, Tensor]:
         norms = [(name, m) for name, m in self._tracking.named_modules() if isinstance(m, _BatchNorm)]
@@ -178,7 +186,9 @@ def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[
         keep_float = (linear or layers)[-1:]
     for pattern in keep_float:
         if not any(fnmatchcase(name, pattern) for name in layers):
-            raise ModelError(f"keep_float names {pattern!r}, which is no layer with weights; there are: {', '.join(layers)}")
+            raise ModelError(
+                f"keep_float names {pattern!r}, which is no layer with weights; there are: {', '.join(layers)}"
+            )
     return {f"{name}.weight" for name in layers if not any(fnmatchcase(name, p) for p in keep_float)}
 
 
@@ -213,17 +223,21 @@ def refuse(found: list[str]) -> None:
         raise ModelError(f"{len(found)} layer(s) cannot be trained by vote: " + "; ".join(found))
 
 
-def _with_batch_norm(module: nn.Module, tracking: bool) -> nn.Module:
-    """A copy whose batch norms have no parameters; `tracking` ones record the last batch's statistics."""
-    module = copy.deepcopy(module).float().requires_grad_(False)
-    for name, layer in list(module.named_modules()):
-        if isinstance(layer, _BatchNorm):
-            plain = type(layer)(layer.num_features, layer.eps, momentum=1.0, affine=False, track_running_stats=tracking)
-            if not name:
-                return plain
-            parent, _, child = name.rpartition(".")
-            setattr(module.get_submodule(parent), child, plain)
-    return module
+def _bare(module: nn.Module) -> nn.Module:
+    """A copy whose batch norms have no parameters and record the statistics of the last batch."""
+    copied = nn.Sequential(copy.deepcopy(module).float().requires_grad_(False))  # so that every layer has a parent
+    for parent in list(copied.modules()):
+        for name, layer in parent.named_children():
+            if isinstance(layer, _BatchNorm):
+                setattr(parent, name, type(layer)(layer.num_features, layer.eps, momentum=1.0, affine=False))
+    return copied[0]
+
+
+def _by_batch(bare: nn.Module) -> nn.Module:
+    """A copy that normalises by the batch alone, and that stacks of clients run fast."""
+    copied = nn.Sequential(copy.deepcopy(bare))
+    prepare(copied)
+    return copied[0]
 
 
 def _slots(parameters: dict[str, nn.Parameter]) -> tuple[Slot, ...]:

@@ -21,13 +21,23 @@ def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Sn
         record = snapshot.record
         uplink += record["uplink_bytes"]
         left = (time.monotonic() - began) / (record["round"] - done) * (rounds - record["round"])
-        print(f"round {record['round']:>{len(str(rounds))}}/{rounds}  {_text(snapshot, uplink)}  {left:5.0f} s left", file=sys.stderr)
+        print(
+            f"round {record['round']:>{len(str(rounds))}}/{rounds}  {_text(snapshot, uplink)}  {left:5.0f} s left",
+            file=sys.stderr,
+        )
         yield snapshot
 
 
 def _live(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Snapshot]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("round"),

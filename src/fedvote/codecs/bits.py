@@ -14,7 +14,13 @@ def pack_bits(bits: Tensor) -> bytes:
     if bits.device.type == "cpu":
         return np.packbits(bits.numpy()).tobytes()
     whole = torch.nn.functional.pad(bits.to(torch.uint8), (0, -len(bits) % 8)).view(-1, 8)
-    return (whole << torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device)).sum(1, dtype=torch.uint8).cpu().numpy().tobytes()
+    return (
+        (whole << torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device))
+        .sum(1, dtype=torch.uint8)
+        .cpu()
+        .numpy()
+        .tobytes()
+    )
 
 
 def unpack_bits(payload: bytes, count: int, device: torch.device | str = "cpu") -> Tensor:

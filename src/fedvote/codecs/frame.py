@@ -48,7 +48,9 @@ def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
 def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: torch.device | str = "cpu") -> Message:
     """The message in a frame, or WireError if it is not the one expected."""
     payloads = _payloads(frame, expected, len(codecs))
-    return {name: codec.decode(payload, device) for (name, codec), payload in zip(codecs.items(), payloads, strict=True)}
+    return {
+        name: codec.decode(payload, device) for (name, codec), payload in zip(codecs.items(), payloads, strict=True)
+    }
 
 
 def _payloads(frame: bytes, expected: Header, count: int) -> list[bytes]:
@@ -63,7 +65,8 @@ def _payloads(frame: bytes, expected: Header, count: int) -> list[bytes]:
     for what in ("fingerprint", "round", "client"):
         if getattr(got, what) != getattr(expected, what):
             raise WireError(f"a frame of {what} {getattr(got, what)!r}, expected {getattr(expected, what)!r}")
-    payloads, at, end = [], HEAD.size, len(frame) - LENGTH.size
+    payloads: list[bytes] = []
+    at, end = HEAD.size, len(frame) - LENGTH.size
     for _ in range(count):
         if at + LENGTH.size > end:
             raise WireError(f"{len(payloads)} tensors in a frame, expected {count}")

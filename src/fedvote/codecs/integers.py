@@ -25,7 +25,10 @@ class Integers(Codec):
             raise WireError(f"{len(payload)} bytes are not {self.count} integers in {planes} bit planes")
         x = torch.zeros(self.count, dtype=torch.int16, device=device)
         for plane in range(planes):
-            x |= unpack_bits(payload[1 + plane * size : 1 + (plane + 1) * size], self.count, device).to(torch.int16) << plane
+            x |= (
+                unpack_bits(payload[1 + plane * size : 1 + (plane + 1) * size], self.count, device).to(torch.int16)
+                << plane
+            )
         if len(self.encode(x)) != len(payload):
             raise WireError(f"{planes} bit planes where fewer would do")
         return x

@@ -84,11 +84,12 @@ class CIFAR10(Source):
 def unpack(archive: Path, files: tuple[File, ...], folder: Path) -> None:
     """Exactly the expected files, each checked before it is in place; what else the archive holds is not touched."""
     with tarfile.open(archive) as tar:
+        members = {member.name: member for member in tar if member.isfile()}  # no links: they could lead anywhere
         for file in files:
             if inspect(file, folder)[0].ok:
                 continue
-            member = tar.extractfile(file.path) if file.path in tar.getnames() else None
-            content = member.read() if member else b""
+            stream = tar.extractfile(members[file.path]) if file.path in members else None
+            content = stream.read() if stream else b""
             status = judge(content, file, Path(f"{archive}:{file.path}"))
             if not status.ok:
                 raise DataError(f"{status}: delete the archive and fetch it again.")

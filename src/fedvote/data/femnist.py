@@ -158,17 +158,17 @@ def _fingerprint(paths: dict[str, list[Path]]) -> str:
 def _read_cache(cache: Path, key: str) -> Arrays | None:
     """A cache that is stale, damaged or not there is no error: the JSON files are what counts."""
     try:
-        with np.load(cache, allow_pickle=False) as stored:
+        with cache.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return dict(stored) if str(stored["key"]) == key else None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
 
 
-def _write_cache(cache: Path, arrays: Arrays) -> None:
+def _write_cache(cache: Path, arrays: dict[str, Any]) -> None:
     draft = cache.with_name(f"{cache.stem}.{os.getpid()}.tmp.npz")
     with contextlib.suppress(OSError):  # a read-only folder only costs the time to parse again
         try:
-            np.savez(draft, allow_pickle=False, **arrays)
+            np.savez(draft, **arrays)
             draft.replace(cache)
         finally:
             draft.unlink(missing_ok=True)

@@ -65,9 +65,9 @@ def _gap(width: int) -> int:
 
 
 def _caption(data: Dataset, clients: int, largest: float, columns: int) -> str:
-    notes = [f"{data.name}, {clients} clients", f"█ is up to {largest:.0%} of a client's samples, blank is none"]
+    notes = [f"{data.name}, {clients} clients; █ is up to {largest:.0%} of a client's samples, blank is none"]
     if columns < len(data.classes):
         notes.append(f"a column is {-(-len(data.classes) // columns)} of {len(data.classes)} classes")
     if clients > CLIENTS_SHOWN:
-        notes.append(f"{clients - CLIENTS_SHOWN} more clients are not shown")
-    return "; ".join(notes)
+        notes.append(f"not shown: {clients - CLIENTS_SHOWN} more clients")
+    return "\n".join(notes)

@@ -111,7 +111,9 @@ class FedVote(Method):
 
         soft_K = _shares(verdict.soft_K)
         soft_VD = tally(votes_KD, soft_K, self.alphabet)
-        hard_VD = soft_VD if torch.equal(verdict.hard_K, verdict.soft_K) else tally(votes_KD, verdict.hard_K, self.alphabet)
+        hard_VD = (
+            soft_VD if torch.equal(verdict.hard_K, verdict.soft_K) else tally(votes_KD, verdict.hard_K, self.alphabet)
+        )
 
         levels = self._levels(soft_K)
         weight_K = soft_K / soft_K.sum()

@@ -39,7 +39,6 @@ FACTS = {
     "model": ("model", "name"),
     "method": ("method", "name"),
     "clients": ("federation", "clients"),
-    "clients a round": ("federation", "cohort"),
     "seed": ("seed",),
 }
 """What the header says, and where the configuration has it."""
@@ -62,6 +61,7 @@ def title(runs: Sequence[Run]) -> str:
 
 def header(runs: Sequence[Run]) -> Html:
     facts = {name: in_common([run.setting(*path) for run in runs]) for name, path in FACTS.items()}
+    facts["clients a round"] = in_common([cohort(run) for run in runs])
     facts["rounds"] = in_common([progress(run) for run in runs])
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
     return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title(runs)), tag("dl", *pairs))
@@ -71,6 +71,12 @@ def in_common(values: Sequence[object]) -> str:
     """What the runs have in common, or the few values they differ in."""
     distinct = list(dict.fromkeys(written(value) for value in values if value is not None))
     return ", ".join(distinct) if len(distinct) <= 4 else f"{len(distinct)} different"
+
+
+def cohort(run: Run) -> object:
+    """How many clients the last round had; before there is one, what was planned, where nothing means all."""
+    named = run.rounds[-1].get("clients") if run.rounds else None
+    return len(named) if named else run.setting("federation", "cohort") or "all"
 
 
 def progress(run: Run) -> str:

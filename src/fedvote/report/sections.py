@@ -68,11 +68,9 @@ def accuracy_figure(
     seen = [point for each in series for point in each.points]
     if not seen:
         return tag("p", "No round has a measured accuracy yet.", class_="empty")
-    x_high = max(point.x for point in seen)
-    ends = [places[-1] for run in runs if (places := place(run))]
-    starts = [places[0] for run in runs if (places := place(run))]
-    spread = bool(unit) and min(starts) > 0 and max(ends) > LOG_FROM * min(ends)
-    x = log_axis(min(starts), x_high) if spread else axis_from_zero(x_high, whole=not unit)
+    first, ends = min(point.x for point in seen), [each.points[-1].x for each in series if each.points]
+    spread = bool(unit) and first > 0 and max(ends) > LOG_FROM * min(ends)
+    x = log_axis(first, max(ends)) if spread else axis_from_zero(max(ends), whole=not unit)
     y = percent_axis([point.y for point in seen])
     hidden = ("accuracy_calibrated",) if len(runs) > 1 else ()
     name = f"{x_name}, logarithmic" if spread else x_name

@@ -31,7 +31,9 @@ class Proportional(Reputation):
         weights = nu / nu.sum()
 
         # w^(k+1) = sign(sum_m w_m^(k,tau)), ties broken at random
-        winner = plurality(tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("credibility", votes.device))
+        winner = plurality(
+            tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("credibility", votes.device)
+        )
 
         # CR_m^(k+1) = 1/d sum_i 1(w_{m,i} = w_i^(k+1))
         credibility = torch.stack([(ballot == winner).float().mean() for ballot in votes])

@@ -31,5 +31,8 @@ def load_snapshot(path: Path) -> Snapshot:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except SafetensorError as error:
         raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error
-    parts = {part: {n.removeprefix(part): t for n, t in tensors.items() if n.startswith(part)} for part in ("state/", "memory/")}
+    parts = {
+        part: {n.removeprefix(part): t for n, t in tensors.items() if n.startswith(part)}
+        for part in ("state/", "memory/")
+    }
     return Snapshot(int(about["round"]), parts["state/"], parts["memory/"], json.loads(about["record"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -35,13 +36,14 @@ def half_precision(device: torch.device, precision: str) -> bool:
 def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
     """Deterministic algorithms and the asked precision inside; what was set before, after."""
     half = half_precision(device, precision)
-    before = torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
+    memory: Any = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), memory.fill_uninitialized_memory
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS refuses to be deterministic
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # it would only cost time
+    memory.fill_uninitialized_memory = False  # it would only cost time
     try:
         with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=half):
             yield
     finally:
         torch.use_deterministic_algorithms(before[0])
-        torch.utils.deterministic.fill_uninitialized_memory = before[1]
+        memory.fill_uninitialized_memory = before[1]

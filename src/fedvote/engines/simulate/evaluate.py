@@ -23,7 +23,9 @@ def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -
     return float(right) / len(examples), float(loss) / len(examples)
 
 
-def judge(network: Network, models: dict[str, Weights], test: Examples, calibration: Tensor, batch: int) -> dict[str, float]:
+def judge(
+    network: Network, models: dict[str, Weights], test: Examples, calibration: Tensor, batch: int
+) -> dict[str, float]:
     """The metrics of a round: the deployed model under plain names, the float one under `_float`."""
     metrics: dict[str, float] = {}
     measured: dict[int, tuple[float, float, float]] = {}

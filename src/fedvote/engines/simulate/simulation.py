@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, Dataset, Key, State
+from fedvote.core import ConfigError, Dataset, Examples, Key, State
 from fedvote.data.partition import Dirichlet, Partition, divide
 from fedvote.engines.simulate.device import arithmetic, find_device, half_precision
 from fedvote.engines.simulate.evaluate import judge
@@ -18,6 +18,8 @@ from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
 from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
+
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Simulation:
     steps: int
     batch: int
     seed: int = 0
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
     precision: str = "auto"
     stack: int = 0  # clients trained at once; 0: the whole cohort
     test_batch: int = 1000
@@ -129,12 +131,12 @@ class Simulation:
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
         """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm."""
-        weights = self.method.models(_to(snapshot, torch.device("cpu")).state)["deployed"]
+        weights = self.method.models(_to(snapshot, CPU).state)["deployed"]
         lots = torch.randperm(len(self.data.train), generator=Key(self.seed).torch("calibration"))
         calibration, _ = self.data.train.take(lots[: self.calibrate_on])
         return self.network.module(weights, self.network.calibrate(weights, calibration))
 
-    def _round(self, last: Snapshot, network: Network, train: Any) -> Snapshot:
+    def _round(self, last: Snapshot, network: Network, train: Examples) -> Snapshot:
         key = Key(self.seed, last.round + 1)
         cohort = sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
         broadcast = open_round(self.method, network, last.state, key.round)
@@ -171,5 +173,5 @@ class Simulation:
 
 
 def _to(snapshot: Snapshot, device: torch.device) -> Snapshot:
-    moved = [{name: value.to(device) for name, value in part.items()} for part in (snapshot.state, snapshot.memory)]
-    return Snapshot(snapshot.round, *moved, snapshot.record)
+    state, memory = ({n: t.to(device) for n, t in part.items()} for part in (snapshot.state, snapshot.memory))
+    return Snapshot(snapshot.round, state, memory, snapshot.record)

@@ -1,0 +1,115 @@
+"""A user's own data: accepted as it comes where that is safe, refused in words where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import Dataset as TorchDataset
+from torch.utils.data import TensorDataset
+
+from fedvote.core import DataError
+from fedvote.data import from_arrays, from_torch
+
+X = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
+Y = np.array([0, 1, 1])
+
+
+def test_images_without_a_channel_get_one_and_bytes_stay_bytes() -> None:
+    data = from_arrays(X, Y, X[:1], Y[:1])
+    assert data.train.x.shape == (3, 1, 2, 4) and data.train.x.dtype == torch.uint8
+    assert data.train.y.tolist() == [0, 1, 1] and data.train.y.dtype == torch.int64
+    assert data.classes == ("0", "1") and data.name == "custom" and data.shape == (1, 2, 4)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int32, np.bool_])
+def test_other_numbers_become_float32(kind: type) -> None:
+    assert from_arrays(X.astype(kind), Y, X[:1].astype(kind), Y[:1]).train.x.dtype == torch.float32
+
+
+def test_rows_of_features_and_images_of_channels_keep_their_shape() -> None:
+    assert from_arrays(np.ones((3, 5)), Y, np.ones((1, 5)), [0]).shape == (5,)
+    assert from_arrays(np.ones((3, 2, 4, 4)), Y, np.ones((1, 2, 4, 4)), [0]).shape == (2, 4, 4)
+
+
+def test_the_dataset_does_not_change_when_the_array_does() -> None:
+    x, tensor = X.copy(), torch.ones(1, 2, 4)
+    data = from_arrays(x, Y, tensor, torch.tensor([1]))
+    x[:] = 0
+    tensor[:] = 7
+    assert data.train.x.sum() == sum(range(24)) and data.test.x.sum() == 8
+
+
+def test_a_read_only_array_is_fine() -> None:
+    x = X.copy()
+    x.flags.writeable = False
+    assert len(from_arrays(x, Y, x, Y).train) == 3
+
+
+def test_everything_named_arrives() -> None:
+    data = from_arrays(X, Y, X, Y, classes=["a", "b", "c"], mean=[0.5], std=[0.25], writers=[4, 4, 9], name="mine")
+    assert data.classes == ("a", "b", "c") and data.name == "mine"
+    assert data.train.mean == data.test.mean == (0.5,) and data.test.std == (0.25,)
+    assert data.writers is not None and data.writers.tolist() == [4, 4, 9]
+
+
+GOOD: dict[str, Any] = {"x_train": X, "y_train": Y, "x_test": X, "y_test": Y}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"y_train": [0, 1]}, "x_train has 3 rows, y_train has 2"),
+        ({"y_test": [0, 1, 1, 1]}, "x_test has 3 rows, y_test has 4"),
+        ({"writers": [0]}, "x_train has 3 rows, writers has 1"),
+        ({"x_test": X[:, :1]}, "x_train has inputs of 1 x 2 x 4, x_test of 1 x 1 x 4"),
+        ({"y_train": [0.0, 1.0, 1.0]}, r"y_train has shape \(3,\) and torch.float64, expected \(n,\) integers"),
+        ({"y_train": [[0], [1], [1]]}, r"y_train has shape \(3, 1\)"),
+        ({"y_train": [-1, 0, 1]}, "y_train holds -1, expected integers from 0"),
+        ({"y_train": [1, 2, 2], "y_test": [1, 1, 2]}, "2 labels from 1 to 2, expected 0 to 1"),
+        ({"y_train": [0, 3, 1]}, "3 labels from 0 to 3, expected 0 to 2"),
+        ({"classes": ["a"]}, "a label is 1, expected 0 to 0 for 1 classes"),
+        ({"y_train": ["a", "b", "c"]}, "y_train holds <U1 values, expected numbers"),
+        ({"x_train": np.full((3, 2, 4), np.nan)}, "x_train holds values that are not finite"),
+        ({"x_test": np.full((3, 2, 4), 1e300)}, "x_test holds values that are not finite as float32"),
+        ({"x_train": np.empty((0, 2, 4)), "y_train": np.empty(0, int)}, r"x_train has shape \(0, 2, 4\)"),
+        ({"x_train": [1, 2, 3]}, r"x_train has shape \(3,\)"),
+        ({"x_train": torch.zeros(3, 2, 4, dtype=torch.complex64)}, "complex64"),
+        ({"mean": [0.5]}, "give both"),
+        ({"mean": [0.5] * 3, "std": [0.5] * 3}, "give both with 1 finite numbers"),
+        ({"mean": [0.5], "std": [0.0]}, "std > 0"),
+        ({"mean": [float("nan")], "std": [1.0]}, "finite numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        from_arrays(**(GOOD | change))
+
+
+def test_torch_datasets_of_pairs_are_read_once() -> None:
+    train = TensorDataset(torch.arange(12.0).view(3, 1, 2, 2), torch.tensor([0, 1, 1]))
+    data = from_torch(train, [(np.zeros((1, 2, 2), np.float32), 1)], name="pairs")
+    assert data.train.x.flatten().tolist() == list(range(12)) and data.train.y.tolist() == [0, 1, 1]
+    assert data.test.y.tolist() == [1] and data.name == "pairs"
+
+
+class Endless(TorchDataset[Any]):
+    def __getitem__(self, index: int) -> Any:
+        return torch.zeros(1), 0
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [
+        (Endless(), "test_dataset has no length"),
+        ([], "test_dataset is empty"),
+        ([(np.zeros((1, 2, 2)), 0), (np.zeros((1, 3, 2)), 0)], "inputs of several shapes"),
+        ([(np.zeros((1, 2, 2)), 0, 0)], r"does not give \(x, y\) pairs"),
+        ([(object(), 0)], "test_dataset holds object values, expected numbers"),
+    ],
+)
+def test_torch_datasets_that_cannot_be_stacked_are_refused(dataset: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        from_torch([(np.zeros((1, 2, 2)), 0)], dataset)

@@ -1,0 +1,179 @@
+"""Partitions are partitions for every size, and each kind is uneven in its own way only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedvote.core import ConfigError, DataError, Dataset, Key
+from fedvote.data.partition import IID, PARTITIONS, Dirichlet, Partition, Shards, Writer, divide
+from fedvote.data.partition.dirichlet import draw, take_turns
+from fedvote.data.show import class_counts
+
+Toy = Callable[..., Dataset]
+COVERING = [IID(), Dirichlet(0.5), Dirichlet(0.01), Dirichlet(100.0), Shards(), Shards(3)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(0, 300),
+    clients=st.integers(1, 40),
+    classes=st.integers(1, 12),
+    seed=st.integers(0, 10_000),
+    partition=st.sampled_from(COVERING),
+)
+def test_every_sample_has_exactly_one_client(
+    n: int, clients: int, classes: int, seed: int, partition: Partition, toy: Toy
+) -> None:
+    rng = Key(seed).numpy("test")
+    parts = partition.split(toy(rng.integers(0, classes, n), classes), clients, rng)
+    assert len(parts) == clients
+    assert sorted(np.concatenate(parts).tolist()) == list(range(n))
+    for part in parts:
+        assert part.dtype == np.int64 and (np.diff(part) > 0).all()
+    if not isinstance(partition, Shards):
+        sizes = [len(part) for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("partition", COVERING, ids=str)
+def test_one_seed_gives_one_partition(partition: Partition, toy: Toy) -> None:
+    data = toy(np.arange(200) % 7, 7)
+
+    def split(seed: int) -> list[list[int]]:
+        return [part.tolist() for part in partition.split(data, 9, Key(seed).numpy("partition"))]
+
+    assert split(1) == split(1)
+    assert split(1) != split(2)
+
+
+def test_the_registry_makes_every_partition_from_its_fields() -> None:
+    assert list(PARTITIONS) == ["iid", "dirichlet", "writer", "shards"]
+    for kind in PARTITIONS.values():
+        partition = kind()
+        assert kind(**dataclasses.asdict(partition)) == partition
+    assert Dirichlet().alpha == 0.5 and Shards().shards_per_client == 2
+
+
+def test_iid_clients_have_every_class_in_proportion(toy: Toy) -> None:
+    data = toy(np.arange(10_000) % 10, 10)
+    counts = class_counts(data, IID().split(data, 5, Key(0).numpy("partition")))
+    assert counts.min() > 150 and counts.max() < 250
+
+
+def test_a_large_alpha_is_even_and_a_small_alpha_is_one_class_each(toy: Toy) -> None:
+    data = toy(np.arange(10_000) % 10, 10)
+
+    def largest_share(alpha: float) -> float:
+        counts = class_counts(data, Dirichlet(alpha).split(data, 50, Key(0).numpy("partition")))
+        return float((counts.max(1) / counts.sum(1)).mean())
+
+    assert largest_share(1000.0) < 0.15
+    assert 0.3 < largest_share(0.5) < 0.45
+    assert largest_share(0.01) > 0.65  # less than 1: clients that want one class cannot all have it
+
+
+def test_no_client_gets_only_what_nobody_wanted(toy: Toy) -> None:
+    """Dealt to one client after another, the last ones are 0.7 and more away from their mixtures."""
+    rng = Key(3).numpy("test")
+    mixtures = rng.dirichlet(np.full(10, 0.5), size=100)
+    counts = take_turns(mixtures, np.full(100, 100), np.full(10, 1000), rng)
+    distance = np.abs(counts / 100 - mixtures).sum(1) / 2
+    assert distance.max() < 0.35 and distance.mean() < 0.15
+    assert counts.sum(0).tolist() == [1000] * 10 and counts.sum(1).tolist() == [100] * 100
+
+
+def test_an_empty_class_is_renormalised_away() -> None:
+    rng = Key(0).numpy("test")
+    assert draw(np.array([0.5, 0.3, 0.2]), np.array([0, 9, 0]), 4, rng).tolist() == [0, 4, 0]
+    assert draw(np.array([1.0, 0.0, 0.0]), np.array([2, 1, 1]), 4, rng).tolist() == [2, 1, 1]
+    assert draw(np.array([0.9, 0.1]), np.array([1, 9]), 5, rng).tolist() == [1, 4]
+
+
+def test_shards_give_few_classes_each(toy: Toy) -> None:
+    data = toy(np.arange(400) % 10, 10)
+    parts = Shards(2).split(data, 20, Key(0).numpy("partition"))
+    assert [len(part) for part in parts] == [20] * 20
+    assert (class_counts(data, parts) > 0).sum(1).max() <= 2
+
+
+def test_a_client_is_one_writer_with_all_of_their_samples(toy: Toy) -> None:
+    data = toy([0] * 7, 1, writers=[5, 5, 8, 8, 8, 2, 9])
+    parts = Writer().split(data, 4, Key(0).numpy("partition"))
+    assert sorted(part.tolist() for part in parts) == [[0, 1], [2, 3, 4], [5], [6]]
+    assert sorted(part.tolist() for part in Writer(min_samples=2).split(data, 2, Key(0).numpy("p"))) == [
+        [0, 1],
+        [2, 3, 4],
+    ]
+
+
+def test_writers_are_chosen_by_the_generator(toy: Toy) -> None:
+    data = toy([0] * 50, 1, writers=list(range(50)))
+
+    def chosen(seed: int) -> list[int]:
+        return [int(part[0]) for part in Writer().split(data, 5, Key(seed).numpy("partition"))]
+
+    assert chosen(0) == chosen(0) and len(set(chosen(0))) == 5
+    assert chosen(0) != chosen(1)
+
+
+def test_too_few_writers_or_none_are_refused(toy: Toy) -> None:
+    rng = Key(0).numpy("partition")
+    with pytest.raises(DataError, match="toy does not say who wrote what"):
+        Writer().split(toy([0, 0], 1), 1, rng)
+    with pytest.raises(DataError, match="2 writers with 1 or more samples, too few for 3 clients: ask for 2"):
+        Writer().split(toy([0, 0], 1, writers=[0, 1]), 3, rng)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_alpha_that_is_no_concentration_is_refused(alpha: float) -> None:
+    with pytest.raises(ConfigError, match=f"alpha is {alpha}, expected a number above 0"):
+        Dirichlet(alpha)
+
+
+def test_other_fields_out_of_range_are_refused(toy: Toy) -> None:
+    with pytest.raises(ConfigError, match="shards_per_client is 0"):
+        Shards(0)
+    with pytest.raises(ConfigError, match="min_samples is -1"):
+        Dirichlet(min_samples=-1)
+    with pytest.raises(ConfigError, match="min_samples is 0"):
+        Writer(min_samples=0)
+    with pytest.raises(DataError, match="10 samples give 3 clients 3 each, min_samples is 4"):
+        Dirichlet(min_samples=4).split(toy([0] * 10, 1), 3, Key(0).numpy("partition"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed(Partition):
+    parts: tuple[tuple[int, ...], ...]
+
+    def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        return [np.array(part, dtype=np.int64) for part in self.parts]
+
+
+@pytest.mark.parametrize(
+    ("parts", "batch", "words"),
+    [
+        (((0, 1), (), (2,)), 1, "client 1 has no samples of toy by .*a batch is 1: ask for fewer clients"),
+        (((0, 1), (3, 4), (2,)), 2, "client 2 has 1 samples of toy by .*a batch is 2: .*a smaller batch"),
+        (((0, 1), (1, 2), (3, 4)), 1, "gives a sample to two clients"),
+    ],
+)
+def test_divide_refuses_what_cannot_be_trained_on(
+    parts: tuple[tuple[int, ...], ...], batch: int, words: str, toy: Toy
+) -> None:
+    with pytest.raises(DataError, match=words):
+        divide(Fixed(parts), toy([0] * 5, 1), 3, Key(0).numpy("partition"), batch)
+
+
+def test_divide_refuses_more_clients_than_samples_and_fewer_than_one(toy: Toy) -> None:
+    rng = Key(0).numpy("partition")
+    with pytest.raises(DataError, match="toy has 5 training samples, too few for 6 clients: ask for 5 clients"):
+        divide(IID(), toy([0] * 5, 1), 6, rng, 1)
+    with pytest.raises(ConfigError, match="clients is 0, expected 1 or more"):
+        divide(IID(), toy([0] * 5, 1), 0, rng, 1)
+    assert [len(part) for part in divide(IID(), toy([0] * 5, 1), 5, rng, 1)] == [1] * 5

@@ -1,0 +1,130 @@
+"""The page in a browser: nothing fails, tooltips come up, the legend hides lines, a phone does not scroll sideways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedvote.report import write_report
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+
+MakeRun = Callable[..., Path]
+CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM.exists() and DRIVER.exists()), reason=f"needs {CHROMIUM} and {DRIVER} to open the page"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+    driver.command_executor.close()
+
+
+def open_report(browser: Any, *folders: Path, width: int = 1200) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(write_report(folders, folders[0] / "report.html").as_uri())
+
+
+def find(browser: Any, selector: str) -> Any:
+    return browser.find_element("css selector", selector)
+
+
+def hover(browser: Any, selector: str) -> str:
+    plot = find(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    # Scrolling hides the tooltip, and the page hears of it a frame later: let that frame pass first.
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    webdriver.ActionChains(browser).move_to_element(plot).perform()
+    return str(find(browser, "#tip").text)
+
+
+def test_nothing_is_written_to_the_console(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run(weights=True, hostile=4, refused={"1": "no ballot"}), make_run("other"))
+    hover(browser, ".plot")
+    assert browser.get_log("browser") == []
+
+
+def test_hovering_over_a_line_chart_shows_every_line_of_the_nearest_round(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run())
+    assert not find(browser, "#tip").is_displayed()
+    text = hover(browser, ".plot")
+    assert text.startswith("round 5\nfloat\n") and "deployed, calibrated" in text and "%" in text
+    assert len(browser.find_elements("css selector", ".dot")) == 3
+
+
+def test_hovering_over_the_data_map_shows_client_class_and_count(browser: Any, make_run: MakeRun) -> None:
+    folder = make_run(clients=3, classes=3)
+    (folder / "clients.json").write_text(
+        '{"classes": ["a", "b", "c"], "counts": [[0,0,0],[0,42,0],[0,0,0]], "hostile": [1]}'
+    )
+    open_report(browser, folder)
+    assert hover(browser, ".heat .plot") == "client 1 (hostile) \N{MIDDLE DOT} class b\n42 examples"
+
+
+def test_the_tooltip_goes_when_the_pointer_does(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run())
+    hover(browser, ".plot")
+    webdriver.ActionChains(browser).move_to_element(find(browser, ".legend button")).perform()
+    assert not find(browser, "#tip").is_displayed()
+
+
+def test_a_key_of_the_legend_hides_its_line_and_brings_it_back(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run())
+    key, line = find(browser, '[data-token="accuracy_float"]'), find(browser, '[data-tokens~="accuracy_float"]')
+    assert line.is_displayed() and key.get_attribute("aria-pressed") == "true"
+    key.click()
+    assert not line.is_displayed() and key.get_attribute("aria-pressed") == "false"
+    assert "float" not in hover(browser, ".plot")
+    key.click()
+    assert line.is_displayed()
+
+
+def test_a_line_is_shown_only_while_its_run_and_its_kind_are(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run(), make_run("other"))
+    calibrated = browser.find_elements("css selector", 'figure:first-of-type [data-tokens~="accuracy_calibrated"]')[:2]
+    assert [line.is_displayed() for line in calibrated] == [False, False]
+    find(browser, '[data-token="run-0"]').click()
+    find(browser, '[data-token="accuracy_calibrated"]').click()
+    assert [line.is_displayed() for line in calibrated] == [False, True]
+
+
+@pytest.mark.parametrize("width", [390, 768, 1200])
+@pytest.mark.parametrize(("clients", "classes"), [(10, 10), (31, 62), (300, 62)])
+def test_the_page_never_scrolls_sideways(
+    browser: Any, make_run: MakeRun, width: int, clients: int, classes: int
+) -> None:
+    name = "a-run-with-a-name-that-goes-on-and-on-without-a-single-blank-in-it"
+    run = make_run(name, clients=clients, classes=classes, weights=True, hostile=3, refused={"1": "x" * 90}, rounds=12)
+    open_report(browser, run, make_run("other"), width=width)
+    browser.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_dark_and_light_screens_get_their_own_colours(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run())
+    seen = []
+    for scheme in ("light", "dark"):
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        seen.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
+    assert seen == ["rgb(245, 246, 248)", "rgb(16, 20, 26)"]

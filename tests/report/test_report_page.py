@@ -1,0 +1,206 @@
+"""The page: self-contained, escaped, whole or not written, and its numbers are the run's numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedvote.core import ConfigError
+from fedvote.report import write_report
+from fedvote.report.headline import decimal, duration, headlines, megabytes
+from fedvote.report.run import read_runs
+from fedvote.report.tables import spans
+
+MakeRun = Callable[..., Path]
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Balance(HTMLParser):
+    """Fails where a tag is closed that is not the one open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [value or "" for key, value in attrs if key in ("src", "href", "srcset", "action", "data")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def report(*folders: Path) -> str:
+    return write_report(folders, folders[0] / "report.html").read_text(encoding="utf-8")
+
+
+def chart_blocks(page: str) -> list[Any]:
+    return [json.loads(block) for block in re.findall(r'<script type="application/json">(.*?)</script>', page)]
+
+
+def test_the_page_asks_the_network_for_nothing(make_run: MakeRun) -> None:
+    page = report(make_run(weights=True, hostile=3), make_run("other"))
+    parser = Balance()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    assert parser.loads == ["data:,"]
+    assert not re.search(r"https?://|@import|url\(|fetch\(|XMLHttpRequest", page)
+    assert "default-src 'none'" in page
+
+
+def test_markup_in_a_name_is_shown_and_not_run(make_run: MakeRun) -> None:
+    evil = "</script><script>alert(1)</script>"
+    folder = make_run("a<b>&", method=evil, refused={"1": evil}, weights=True)
+    (folder / "clients.json").write_text(json.dumps({"classes": [evil], "counts": [[1]] * 10, "hostile": []}))
+    page = report(folder, make_run("other"))
+    assert "<script>alert" not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 3
+    assert "<b>&" not in page and "a&lt;b&gt;&amp;" in page
+
+
+def test_the_points_of_the_uplink_chart_are_the_sums_of_the_bytes_sent(make_run: MakeRun) -> None:
+    folder = make_run(rounds=3, clients=10, nbytes=125_000)
+    by_uplink = chart_blocks(report(folder))[1]
+    deployed = next(series for series in by_uplink if series["name"] == "deployed")
+    assert [point[2] for point in deployed["points"]] == [
+        "round 1 \N{MIDDLE DOT} 1.25 MB", "round 2 \N{MIDDLE DOT} 2.50 MB", "round 3 \N{MIDDLE DOT} 3.75 MB",
+    ]  # fmt: skip
+    assert [point[0] for point in deployed["points"]] == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-4)
+
+
+def test_the_headline_numbers_are_the_last_rounds_and_the_means(make_run: MakeRun) -> None:
+    folder = make_run(rounds=0, clients=4)
+    line: dict[str, Any] = {
+        "accuracy_calibrated": 0.9,
+        "accuracy_float": 0.95,
+        "uplink_bits_per_weight": 0.8,
+        "seconds": 50,
+    }
+    rows = [
+        line | {"round": index, "accuracy": index / 10, "uplink_bytes": 2_000_000, "clients": [0, 1, 2, 3]}
+        for index in (8, 9)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = {item.label: item.value.replace("\u202f", " ") for item in headlines(read_runs([folder])[0])}
+    assert shown == {
+        "Deployed model": "90.00 %",
+        "Float model": "95.00 %",
+        "Uplink per client and round": "0.500 MB",
+        "Bits per weight up": "0.800",
+        "Less uplink than float32": "40.0\N{MULTIPLICATION SIGN}",
+        "Total time": "1 min 40 s",
+    }
+
+
+def test_numbers_are_written_as_people_read_them() -> None:
+    assert [decimal(value) for value in (None, 0, 0.00771, 1.0, 32.0, 1234.5)] == [
+        "\N{EN DASH}", "0", "0.00771", "1.00", "32.0", "1,234",
+    ]  # fmt: skip
+    assert decimal(float("nan")) == "nan"
+    assert megabytes(2_500_000).replace("\u202f", " ") == "2.50 MB"
+    assert [duration(value).replace("\u202f", " ") for value in (8.21, 119.6, 7500)] == [
+        "8.21 s",
+        "2 min 0 s",
+        "2 h 5 min",
+    ]
+    assert spans([1, 2, 3, 5, 7, 8]) == "1\N{EN DASH}3, 5, 7\N{EN DASH}8"
+
+
+def test_a_run_without_a_finished_round_says_so(make_run: MakeRun) -> None:
+    page = report(make_run(rounds=0))
+    assert "No round is finished yet" in page
+    assert "Configuration" in page and "Who has what data" in page
+    assert "Accuracy by round" not in page
+
+
+def test_a_comparison_with_a_run_that_has_no_round_yet_shows_the_other(make_run: MakeRun) -> None:
+    page = report(make_run(rounds=0), make_run("other"))
+    assert [len(series["points"]) for series in chart_blocks(page)[0]] == [0, 10] * 3
+
+
+@pytest.mark.parametrize(
+    "extra", [{"accuracy": None}, {"accuracy": float("nan")}, {"accuracy_float": "high"}, {"zeta": 1}]
+)
+def test_metrics_that_are_missing_or_no_numbers_or_unknown_are_tolerated(
+    make_run: MakeRun, extra: dict[str, Any]
+) -> None:
+    assert "Accuracy by round" in report(make_run(**extra))
+
+
+def test_rounds_with_nothing_but_their_number_make_a_page(make_run: MakeRun) -> None:
+    folder = make_run(rounds=0)
+    (folder / "metrics.jsonl").write_text('{"round": 1}\n')
+    assert "No round has a measured accuracy yet" in report(folder)
+
+
+def test_missing_clients_are_said_to_be_missing(make_run: MakeRun) -> None:
+    folder = make_run()
+    (folder / "clients.json").unlink()
+    assert "no clients.json" in report(folder)
+
+
+def test_vote_weights_and_refusals_are_sections_only_of_runs_that_have_them(make_run: MakeRun) -> None:
+    plain = report(make_run())
+    assert "Vote weights" not in plain and "Refused ballots" not in plain
+    page = report(make_run("attacked", weights=True, hostile=4, refused={"3": "too short"}))
+    assert "4 hostile of 10 clients" in page
+    assert "<td>too short</td><td>10</td><td>1\N{EN DASH}10</td>" in page
+
+
+def test_runs_far_apart_in_bytes_share_a_logarithmic_axis_and_others_do_not(make_run: MakeRun) -> None:
+    votes = make_run("votes")
+    assert "logarithmic" in report(votes, make_run("floats", nbytes=256_000))
+    assert "logarithmic" not in report(votes, make_run("twice", nbytes=16_000))
+
+
+def test_settings_in_which_runs_differ_stand_out(make_run: MakeRun) -> None:
+    page = report(make_run(method="one"), make_run("other", method="two"))
+    assert re.findall(r'<tr class="differs"><th scope="row">(\w+)</th><td>(\w+)</td><td>(\w+)</td>', page) == [
+        ("name", "one", "two")
+    ]
+
+
+def test_an_unfinished_run_says_how_far_it_is(make_run: MakeRun) -> None:
+    folder = make_run(rounds=10)
+    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_text("".join(lines[:4]))
+    assert "<dd>4 of 10</dd>" in report(folder)
+
+
+def test_the_header_counts_the_clients_of_a_round_even_where_the_configuration_says_all(make_run: MakeRun) -> None:
+    folder = make_run(clients=4)
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("cohort = 4", "cohort = 0"))
+    assert "<dt>clients a round</dt><dd>4</dd>" in report(folder)
+    (folder / "metrics.jsonl").write_text("")
+    assert "<dt>clients a round</dt><dd>all</dd>" in report(folder)
+
+
+def test_the_same_runs_make_the_same_bytes(make_run: MakeRun) -> None:
+    folder = make_run(weights=True, hostile=2)
+    assert report(folder) == report(folder)
+
+
+def test_a_failed_report_leaves_the_earlier_one_and_no_rubbish(make_run: MakeRun, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "report.html"
+    write_report([make_run()], out)
+    before = out.read_bytes()
+    with pytest.raises(ConfigError):
+        write_report([tmp_path / "nowhere"], out)
+    assert out.read_bytes() == before
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_folder_as_output_is_refused(make_run: MakeRun) -> None:
+    folder = make_run()
+    with pytest.raises(ConfigError, match="is a folder"):
+        write_report([folder], folder)
