@@ -104,7 +104,8 @@ class Network:
 
     def __call__(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor) -> Tensor:
         """Outputs for one batch, normalised by that batch."""
-        return functional_call(self._batch, self._parameters(voted_D, floats_F), (x_B,))
+        y: Tensor = functional_call(self._batch, self._parameters(voted_D, floats_F), (x_B,))
+        return y
 
     def loss(self, voted_KD: Tensor, floats: Tensor, x_KB: Tensor, y_KB: Tensor) -> Tensor:
         """(K,) the loss of each client of a stack on its own batch; `floats` is (F,) for all or (K, F)."""
@@ -121,9 +122,9 @@ class Network:
     def calibrated(self, weights: Weights, statistics: State, x_B: Tensor) -> Tensor:
         """Outputs normalised by `statistics` instead of the batch."""
         self._tracking.eval()
-        return functional_call(
-            self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, (x_B,)
-        )
+        everything = {**self._parameters(weights.voted, weights.floats), **statistics}
+        y: Tensor = functional_call(self._tracking, everything, (x_B,))
+        return y
 
     def module(self, weights: Weights, statistics: State) -> nn.Module:
         """An ordinary module in evaluation mode that holds these weights and batch-norm statistics."""
@@ -139,9 +140,9 @@ class Network:
         for name, layer in trial._batch.named_modules():
             layer.register_forward_pre_hook(lambda _, __, name=name: path.append(name))
         x = torch.rand((2, 2, *shape), generator=Key(0).torch("trial")).to(self.start.voted.device)
-        stack = [self.start.voted.expand(2, -1), self.start.floats.expand(2, -1)]
+        stack = self.start.voted.expand(2, -1), self.start.floats.expand(2, -1)
         try:
-            y = vmap(trial.__call__)(*stack, x)
+            y: Tensor = vmap(trial)(*stack, x)
         except (RuntimeError, ValueError, TypeError) as error:
             where = f"layer {path[-1]!r}" if path and path[-1] else "its forward"
             first_line = str(error).strip().splitlines()[0]
