@@ -100,7 +100,7 @@ class Network:
     def standardise(self, voted_D: Tensor) -> Tensor:
         """Every layer's weights divided by their standard deviation."""
         parts = [voted_D[slot.start : slot.stop] for slot in self.voted]
-        return torch.cat([part / part.std() for part in parts])
+        return torch.cat([part / part.std(correction=0).clamp_min(1e-12) for part in parts])
 
     def __call__(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor) -> Tensor:
         """Outputs for one batch, normalised by that batch."""
