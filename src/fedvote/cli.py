@@ -44,10 +44,10 @@ def run(
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)
-    done = 0
+    done = folder.rounds_done() if resume else 0
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume)
-        for snapshot in watch(snapshots, config.rounds, folder.rounds_done() if resume else 0):
+        for snapshot in watch(snapshots, config.rounds, done):
             done = snapshot.round
     except KeyboardInterrupt:
         typer.echo(

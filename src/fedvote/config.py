@@ -83,8 +83,8 @@ def read(source: str, settings: Sequence[str] = ()) -> Config:
     if not path.is_file():
         raise ConfigError(f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}")
     try:
-        table = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     for setting in settings:
         apply(table, setting)
@@ -119,16 +119,28 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     file, _, attribute = name.rpartition(":")
     if not file.endswith(".py"):
         raise ConfigError(f"{where} {name!r} is not known; known: {', '.join(registry)}; or your own as FILE.py:NAME")
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    if not Path(file).is_file() or spec is None or spec.loader is None:
+    if not Path(file).is_file():
         raise ConfigError(f"{where} {name!r}: there is no Python file {file}")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = _module(Path(file))
     if not hasattr(module, attribute):
         raise ConfigError(f"{where} {name!r}: {file} has no {attribute}")
     found = getattr(module, attribute)
     found.registered_as = name  # so that the configuration can be written back
     return found
+
+
+def _module(file: Path) -> types.ModuleType:
+    """A user's own file, run once; it goes by its whole path, so that it hides no other module."""
+    name = str(file.resolve())
+    spec = importlib.util.spec_from_file_location(name, name)
+    if name not in sys.modules and spec is not None and spec.loader is not None:
+        sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look there
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
 
 
 def name_of(registry: Mapping[str, Any], part: Any) -> str:
@@ -149,7 +161,7 @@ def build(cls: type, table: Any, where: str = "") -> Any:
             )
         path = f"{where}.{key}" if where else key
         if "registry" in fields[key].metadata:
-            values[key] = _build_part(fields[key], value, path)
+            values[key] = _build_part(fields[key], hints[key], value, path)
         elif dataclasses.is_dataclass(hints[key]):
             values[key] = build(
                 typing.cast(type, hints[key]), {"name": value} if isinstance(value, str) else value, path
@@ -159,7 +171,7 @@ def build(cls: type, table: Any, where: str = "") -> Any:
     return cls(**values)
 
 
-def _build_part(slot: dataclasses.Field[Any], value: Any, where: str) -> Any:
+def _build_part(slot: dataclasses.Field[Any], expected: type, value: Any, where: str) -> Any:
     """A part chosen by name from a registry; without a name, the default one."""
     registry = slot.metadata["registry"]
     table = {"name": value} if isinstance(value, str) else value
@@ -167,7 +179,10 @@ def _build_part(slot: dataclasses.Field[Any], value: Any, where: str) -> Any:
         raise ConfigError(f"{where} is {value!r}, expected a name or a table; known: {', '.join(registry)}")
     name = table.get("name", name_of(registry, slot.default))
     options = {key: value for key, value in table.items() if key != "name"}
-    return build(find(registry, str(name), where), options, f"{where} {name!r}")
+    kind = find(registry, str(name), where)
+    if not (isinstance(kind, type) and issubclass(kind, expected)):
+        raise ConfigError(f"{where} {name!r} is not a {expected.__name__}; known: {', '.join(registry)}")
+    return build(kind, options, f"{where} {name!r}")
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:
@@ -203,7 +218,11 @@ def as_table(part: Any) -> Table:
 
 def to_toml(table: Table, path: str = "") -> str:
     """A table of tables, strings, numbers, booleans and lists of them, as TOML."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    lines = [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in table.items()
+        if not isinstance(value, Mapping)
+    ]
     text = "\n".join(([f"[{path}]"] if path and lines else []) + lines)
     parts = [text] if text else []
     for key, value in table.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedvote.config import Config, find, read
-from fedvote.core import Key
+from fedvote.core import ConfigError, Key
 from fedvote.data import load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
     """What to run and where. A run that is resumed by its folder alone keeps the folder's configuration."""
-    if resume and source is None and out is not None and (out / "config.toml").is_file():
-        return read(str(out / "config.toml"), settings), RunFolder(out)
+    if resume and source is None and out is not None:
+        folder = RunFolder(out)
+        if not folder.config_file.is_file():
+            raise ConfigError(f"{out} holds no run to go on with: name the preset or file that it should run")
+        return read(str(folder.config_file), settings), folder
     config = read(source or "quickstart", settings)
     return config, RunFolder(out or Path("runs") / Path(source or "quickstart").stem)
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import platform
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ from typing import Any
 import torch
 
 import fedvote
-from fedvote.config import Config, as_table, build, to_toml
+from fedvote.config import Config, as_table, read, to_toml
 from fedvote.core import ConfigError
 from fedvote.data.show import class_counts
 from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+
+PART = ".part"  # behind the name of a file that is being written
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,13 @@ class RunFolder:
 
     def config(self) -> Config | None:
         """The configuration of the run that is in the folder, if there is one."""
-        if not self.config_file.is_file():
-            return None
-        made: Config = build(Config, tomllib.loads(self.config_file.read_text()))
-        return made
+        return read(str(self.config_file)) if self.config_file.is_file() else None
 
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
         """Make the folder this run's; what is there already is never overwritten unless it is the same run resumed."""
         there = self.config()
-        if there is None and self.path.is_dir() and any(self.path.iterdir()):
+        unfinished = self.config_file.name + PART  # all that a run leaves that was killed as it began
+        if there is None and self.path.is_dir() and any(file.name != unfinished for file in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")
         if there is not None and not resume:
             raise ConfigError(
@@ -61,11 +60,19 @@ class RunFolder:
                 f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
                 f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
-        write(self.config_file, to_toml(as_table(config)))
         snapshot = load_snapshot(self.checkpoint_file) if self.checkpoint_file.is_file() else None
         done = snapshot.round if snapshot else 0
-        kept = [record for record in self.metrics() if record["round"] <= done]
+        if done > config.rounds:
+            raise ConfigError(
+                f"{self.path} has {done} rounds already, asked for {config.rounds}: ask for {done} or more"
+            )
+        # the last line may have been cut off, but the checkpoint has it, too
+        kept = [record for record in self.metrics() if record["round"] < done] + ([snapshot.record] if snapshot else [])
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write(self.config_file, to_toml(as_table(config)))
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out") from error
         write(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
         return snapshot
 
@@ -117,8 +124,8 @@ def environment(device: torch.device) -> dict[str, str]:
 
 def write(path: Path, text: str) -> None:
     """All of it or none of it."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text)
+    temporary = path.with_name(path.name + PART)
+    temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
 
 

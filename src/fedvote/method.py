@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,8 +30,8 @@ class Method(ABC):
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.lr > 0:
-            raise ConfigError(f"lr is {self.lr}, expected a number above 0")
+        if not 0 < self.lr < math.inf:
+            raise ConfigError(f"lr is {self.lr}, expected a finite number above 0")
         self.make_optimizer([torch.zeros(1, requires_grad=True)])  # refuses now what would fail in round 1
 
     @abstractmethod
@@ -77,9 +79,15 @@ class Method(ABC):
                 f"optimizer {self.optimizer!r} is not one of torch.optim that steps element by element; "
                 f"known: {', '.join(ELEMENTWISE)}"
             )
+        kind = getattr(torch.optim, self.optimizer)
+        known = inspect.signature(kind).parameters.keys() - {"params", "lr"}
+        if unknown := self.optimizer_options.keys() - known:
+            raise ConfigError(
+                f"{self.optimizer} has no option {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}"
+            )
         options = {"lr": self.lr, **({"fused": True} if self.optimizer in FUSED else {}), **self.optimizer_options}
         try:
-            made: torch.optim.Optimizer = getattr(torch.optim, self.optimizer)(parameters, **options)
-        except (TypeError, ValueError) as error:
+            made: torch.optim.Optimizer = kind(parameters, **options)
+        except (TypeError, ValueError, IndexError, RuntimeError) as error:
             raise ConfigError(f"{self.optimizer} refuses its options {options}: {error}") from error
         return made

@@ -25,7 +25,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
 from fedvote.core import Key, ModelError, State, Weights
-from fedvote.stacking import prepare
+from fedvote.stacking import StaticBatchNorm, prepare
 
 VOTABLE = (
     nn.Linear,
@@ -36,6 +36,7 @@ VOTABLE = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -134,24 +135,35 @@ class Network:
         return module.eval().requires_grad_(False)
 
     def check(self, shape: Sequence[int], classes: int) -> None:
-        """Try a stack of two clients on random inputs; say which layer cannot work, instead of failing in round 1."""
+        """Try one client and a stack of two on random inputs; say which layer cannot work, before round 1 fails."""
         path: list[str] = []
         trial = copy.deepcopy(self)
-        for name, layer in trial._batch.named_modules():
+        for name, layer in (*trial._tracking.named_modules(), *trial._batch.named_modules()):
             layer.register_forward_pre_hook(lambda _, __, name=name: path.append(name))
         x = torch.rand((2, 2, *shape), generator=Key(0).torch("trial")).to(self.start.voted.device)
         stack = self.start.voted.expand(2, -1), self.start.floats.expand(2, -1)
         try:
-            y: Tensor = vmap(trial)(*stack, x)
-        except (RuntimeError, ValueError, TypeError) as error:
+            trial.calibrate(self.start, x[0])
+            path.clear()
+            y: object = vmap(trial)(*stack, x)
+        except Exception as error:
             where = f"layer {path[-1]!r}" if path and path[-1] else "its forward"
-            first_line = str(error).strip().splitlines()[0]
+            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise ModelError(f"the network fails at {where} on inputs of shape {tuple(shape)}: {first_line}") from error
+        twice = [
+            name
+            for name, layer in trial._batch.named_modules()
+            if isinstance(layer, StaticBatchNorm) and path.count(name) > 1
+        ]
+        if twice:
             raise ModelError(
-                f"the network fails at {where} on inputs of shape {tuple(shape)} from stacked clients: {first_line}"
-            ) from error
-        if y.shape != (2, 2, classes):
+                f"batch norm {', '.join(twice)} runs more than once in a forward pass, but has statistics for one "
+                "place: give every place a batch norm of its own"
+            )
+        if not isinstance(y, Tensor) or y.shape != (2, 2, classes):
+            got = f"outputs of shape {tuple(y.shape[2:])}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
             raise ModelError(
-                f"the network gives outputs of shape {tuple(y.shape[2:])} for one input of shape {tuple(shape)}, "
+                f"the network gives {got} for one input of shape {tuple(shape)}, "
                 f"but the data has {classes} classes: expected ({classes},); change the network's last layer"
             )
 
@@ -180,17 +192,19 @@ class Network:
 
 
 def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[str]:
-    """The names of the weights that are voted on."""
-    layers = [name for name, layer in module.named_modules() if isinstance(layer, VOTABLE)]
+    """The names of the weights that are voted on. A weight shared with a layer kept float is float."""
+    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, VOTABLE)}
     if keep_float is None:
-        linear = [name for name in layers if isinstance(module.get_submodule(name), nn.Linear)]
-        keep_float = (linear or layers)[-1:]
+        linear = [name for name, layer in layers.items() if isinstance(layer, nn.Linear)]
+        keep_float = (linear or list(layers))[-1:]
     for pattern in keep_float:
         if not any(fnmatchcase(name, pattern) for name in layers):
             raise ModelError(
                 f"keep_float names {pattern!r}, which is no layer with weights; there are: {', '.join(layers)}"
             )
-    return {f"{name}.weight" for name in layers if not any(fnmatchcase(name, p) for p in keep_float)}
+    kept = {id(layer.weight) for name, layer in layers.items() if any(fnmatchcase(name, p) for p in keep_float)}
+    voted = {id(layer.weight) for layer in layers.values()} - kept
+    return {name for name, parameter in module.named_parameters() if id(parameter) in voted}
 
 
 def problems(module: nn.Module) -> list[str]:
@@ -198,7 +212,7 @@ def problems(module: nn.Module) -> list[str]:
     found = []
     for name, layer in module.named_modules():
         kind, where = type(layer).__name__, name or "the network itself"
-        if any(is_lazy(p) for p in layer.parameters(recurse=False)):
+        if any(is_lazy(tensor) for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
             found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
             continue
         if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
@@ -211,7 +225,7 @@ def problems(module: nn.Module) -> list[str]:
             found.append(f"{where} (SyncBatchNorm) mixes processes: use nn.BatchNorm2d")
         if isinstance(layer, _InstanceNorm) and layer.track_running_stats:
             found.append(f"{where} ({kind}) keeps running statistics: set track_running_stats=False")
-        if is_parametrized(layer) or any(hasattr(h, "with_module") for h in layer._forward_pre_hooks.values()):
+        if is_parametrized(layer) or (isinstance(layer, VOTABLE) and "weight" not in layer._parameters):
             found.append(f"{where} ({kind}) computes its weights from others: remove its parametrizations")
         for parameter_name, p in layer.named_parameters(recurse=False):
             if not p.is_floating_point():
@@ -226,11 +240,13 @@ def refuse(found: list[str]) -> None:
 
 def _bare(module: nn.Module) -> nn.Module:
     """A copy whose batch norms have no parameters and record the statistics of the last batch."""
-    copied = nn.Sequential(copy.deepcopy(module).float().requires_grad_(False))  # so that every layer has a parent
+    # in a Sequential, so that every layer has a parent
+    copied = nn.Sequential(copy.deepcopy(module).float().cpu().requires_grad_(False))
     for parent in list(copied.modules()):
-        for name, layer in parent.named_children():
+        for name, layer in list(parent._modules.items()):  # named_children leaves out a layer's second use
             if isinstance(layer, _BatchNorm):
-                setattr(parent, name, type(layer)(layer.num_features, layer.eps, momentum=1.0, affine=False))
+                kind = next(norm for norm in NORMS if isinstance(layer, norm))
+                setattr(parent, name, kind(layer.num_features, layer.eps, momentum=1.0, affine=False))
     return copied[0]
 
 

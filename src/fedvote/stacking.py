@@ -96,6 +96,6 @@ def prepare(module: nn.Module) -> None:
     for layer in list(module.modules()):
         if type(layer) is nn.Conv2d:
             layer.__class__ = StackedConv2d
-        for name, child in layer.named_children():
+        for name, child in list(layer._modules.items()):
             if isinstance(child, _BatchNorm):
                 setattr(layer, name, StaticBatchNorm(child.eps))

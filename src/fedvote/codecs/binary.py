@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.bits import pack_bits, unpack_bits
-from fedvote.core import Codec
+from fedvote.core import Codec, WireError
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class Binary(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
+        if x.shape != (self.count,) or bool((x.abs() != 1).any()):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1 and +1")
         return pack_bits(x > 0)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:

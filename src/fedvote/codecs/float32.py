@@ -16,6 +16,8 @@ class Float32(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
+        if x.shape != (self.count,):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} floats")
         return x.float().cpu().numpy().astype("<f4").tobytes()
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:

@@ -16,7 +16,10 @@ class Integers(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        planes = int(x.max()).bit_length() if len(x) else 0
+        lowest, highest = (int(x.min()), int(x.max())) if x.numel() else (0, 0)
+        if x.shape != (self.count,) or lowest < 0 or highest > 32767:
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} integers from 0 to 32767")
+        planes = highest.bit_length()
         return bytes([planes]) + b"".join(pack_bits((x >> plane) & 1 == 1) for plane in range(planes))
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
@@ -29,6 +32,6 @@ class Integers(Codec):
                 unpack_bits(payload[1 + plane * size : 1 + (plane + 1) * size], self.count, device).to(torch.int16)
                 << plane
             )
-        if len(self.encode(x)) != len(payload):
+        if planes != (int(x.max()).bit_length() if self.count else 0):
             raise WireError(f"{planes} bit planes where fewer would do")
         return x

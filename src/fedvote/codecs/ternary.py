@@ -19,6 +19,8 @@ class Ternary(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
+        if x.shape != (self.count,) or bool(((x != 0) & (x.abs() != 1)).any()):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1, 0 and +1")
         whole = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8)
         places = torch.tensor(PLACES, dtype=torch.uint8, device=x.device)
         return (whole * places).sum(1, dtype=torch.uint8).cpu().numpy().tobytes()

@@ -27,12 +27,13 @@ def save_snapshot(path: Path, snapshot: Snapshot) -> None:
 def load_snapshot(path: Path) -> Snapshot:
     try:
         with safe_open(path, "pt") as file:
-            about = file.metadata()
+            about = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except SafetensorError as error:
+            round, record = int(about["round"]), json.loads(about["record"])
+    except (SafetensorError, KeyError, ValueError) as error:
         raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error
     parts = {
         part: {n.removeprefix(part): t for n, t in tensors.items() if n.startswith(part)}
         for part in ("state/", "memory/")
     }
-    return Snapshot(int(about["round"]), parts["state/"], parts["memory/"], json.loads(about["record"]))
+    return Snapshot(round, parts["state/"], parts["memory/"], record)

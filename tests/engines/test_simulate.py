@@ -1,0 +1,274 @@
+"""The simulator: one seed, one result; stacks of any size; everybody's turn; honest byte counts; memory."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, Simulation
+from fedvote.core import Batches, Key, Message, State
+from fedvote.engines.simulate import Snapshot, simulation
+from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.method import Method
+from fedvote.methods import fedvote
+from fedvote.network import Network
+from fedvote.quantize import round_stack
+from fedvote.reputation import Proportional
+from fedvote.rounds import clients_turn, open_round
+from tests.toy import assert_close, assert_same, dataset, module
+
+DOCUMENTED = {
+    "round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "uplink_bits_per_weight",
+    "seconds", "clients",
+}  # fmt: skip
+
+
+def simulate(method: Method | None = None, **options: Any) -> Simulation:
+    chosen: dict[str, Any] = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu"} | options
+    return Simulation.of(module(), dataset(), method, **chosen)
+
+
+def timeless(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if not name.startswith("seconds")}
+
+
+def assert_equal(a: Snapshot, b: Snapshot) -> None:
+    assert a.round == b.round
+    assert_same(a.state, b.state)
+    assert_same(a.memory, b.memory)
+    assert timeless(a.record) == timeless(b.record)
+
+
+@pytest.mark.parametrize("method", [FedVote(), FedVote(reputation=Proportional()), FedAvg(by_samples=True)], ids=str)
+def test_two_runs_with_one_seed_are_equal_to_the_bit(method: Method) -> None:
+    first = list(simulate(method, cohort=3, seed=4).run())
+    torch.manual_seed(99)
+    second = list(simulate(method, cohort=3, seed=4).run())
+    assert [snapshot.round for snapshot in first] == [1, 2, 3]
+    for a, b in zip(first, second, strict=True):
+        assert_equal(a, b)
+
+
+def test_one_simulation_run_twice_gives_the_same() -> None:
+    made = simulate()
+    for a, b in zip(made.run(), made.run(), strict=True):
+        assert_equal(a, b)
+
+
+@pytest.mark.parametrize("method", [FedVote(), FedAvg()], ids=str)
+def test_two_seeds_differ(method: Method) -> None:
+    one, other = (list(simulate(method, seed=seed).run())[-1] for seed in (0, 1))
+    key = "level" if "level" in one.state else "voted"
+    assert not torch.equal(one.state[key], other.state[key])
+
+
+def test_deterministic_algorithms_are_on_only_while_a_round_runs() -> None:
+    for _ in simulate(rounds=2).run():
+        assert not torch.are_deterministic_algorithms_enabled() and torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("stack", [1, 2, 3, 99])
+def test_stacks_of_any_size_train_the_same_float_weights(stack: int) -> None:
+    for a, b in zip(simulate(FedAvg(lr=0.01)).run(), simulate(FedAvg(lr=0.01), stack=stack).run(), strict=True):
+        assert_close(a.state, b.state)
+        assert a.record["clients"] == b.record["clients"] and a.record["uplink_bytes"] == b.record["uplink_bytes"]
+
+
+@pytest.mark.parametrize("stack", [1, 2, 3])
+def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What clients round is the same to rounding error, and so they cast the same votes."""
+
+    def normalised(size: int) -> tuple[Tensor, Tensor]:
+        seen: list[Tensor] = []
+        voted: list[Tensor] = []
+
+        def spy(w_KD: Tensor, *rest: Any) -> Tensor:
+            seen.append(w_KD)
+            voted.append(round_stack(w_KD, *rest))
+            return voted[-1]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fedvote, "round_stack", spy)
+            (_,) = simulate(stack=size, rounds=1, steps=10).run()
+        return torch.cat(seen), torch.cat(voted)
+
+    (whole_KD, votes_KD), (parts_KD, parts_votes_KD) = normalised(0), normalised(stack)
+    assert whole_KD.shape == (5, 72)
+    torch.testing.assert_close(parts_KD, whole_KD, rtol=1e-3, atol=1e-4)
+    assert torch.equal(parts_votes_KD, votes_KD)
+
+
+def test_a_cohort_is_drawn_by_seed_and_round_and_everybody_is_drawn_sooner_or_later() -> None:
+    cohorts = [s.record["clients"] for s in simulate(FedAvg(), cohort=2, rounds=30, steps=1).run()]
+    for cohort in cohorts:
+        assert len(set(cohort)) == 2 and cohort == sorted(cohort)
+    counts = Counter(client for cohort in cohorts for client in cohort)
+    assert counts.keys() == {0, 1, 2, 3, 4} and min(counts.values()) >= 4  # of 12 on average
+
+    again = [s.record["clients"] for s in simulate(FedVote(), cohort=2, rounds=3, steps=2, stack=1).run()]
+    assert again == cohorts[:3], "what clients do has no part in who is drawn"
+    other = [s.record["clients"] for s in simulate(FedVote(), cohort=2, rounds=30, steps=1, seed=1).run()]
+    assert other != cohorts
+
+
+def test_without_a_cohort_everybody_takes_part() -> None:
+    assert [s.record["clients"] for s in simulate(rounds=2).run()] == [[0, 1, 2, 3, 4]] * 2
+
+
+def test_every_record_has_the_documented_keys() -> None:
+    for number, snapshot in enumerate(simulate(cohort=3).run(), start=1):
+        record = snapshot.record
+        assert record.keys() >= DOCUMENTED
+        assert record["round"] == snapshot.round == number
+        assert 0 <= record["accuracy"] <= 1 and 0 <= record["accuracy_float"] <= 1
+        assert record["loss"] > 0 and record["seconds"] > 0
+
+
+@pytest.mark.parametrize("method", [FedVote(), FedVote(votes="ternary", train_float=True), FedAvg()], ids=str)
+def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    up: list[int] = []
+    down: list[int] = []
+
+    def spy_open(*arguments: Any) -> bytes:
+        frame = open_round(*arguments)
+        down.append(len(frame))
+        return frame
+
+    def spy_turn(*arguments: Any) -> tuple[list[bytes], State]:
+        frames, memory = clients_turn(*arguments)
+        up.extend(map(len, frames))
+        return frames, memory
+
+    monkeypatch.setattr(simulation, "open_round", spy_open)
+    monkeypatch.setattr(simulation, "clients_turn", spy_turn)
+    for snapshot in simulate(method, cohort=3, stack=2).run():
+        assert len(up) == 3 and len(down) == 1
+        assert snapshot.record["uplink_bytes"] == sum(up)
+        assert snapshot.record["downlink_bytes"] == 3 * down[0]
+        assert snapshot.record["uplink_bits_per_weight"] == pytest.approx(8 * sum(up) / 3 / 72)
+        up.clear()
+        down.clear()
+
+
+def test_vote_weights_are_in_the_record_where_they_differ() -> None:
+    first, *later = simulate(FedVote(reputation=Proportional()), cohort=3, rounds=3).run()
+    assert "vote_weight" not in first.record
+    for snapshot in later:
+        weights = snapshot.record["vote_weight"]
+        assert list(weights) == snapshot.record["clients"] and sum(weights.values()) == pytest.approx(1)
+    assert all("vote_weight" not in snapshot.record for snapshot in simulate().run())
+
+
+def test_training_teaches_something() -> None:
+    last = list(simulate(FedVote(train_float=True), rounds=4, steps=25).run())[-1]
+    assert last.record["accuracy"] > 0.7 and last.record["accuracy_float"] > 0.7
+
+
+def test_the_deployed_module_holds_votes_and_judges_one_input_at_a_time() -> None:
+    made = simulate(rounds=4, steps=25)
+    last = list(made.run())[-1]
+    deployed = made.deployed(last)
+    assert isinstance(deployed[0], nn.Linear)  # type: ignore[index]
+    assert set(deployed[0].weight.flatten().tolist()) == {-1.0, 1.0}  # type: ignore[index]
+    data = dataset().test
+    right = sum(int(deployed(data.x[i : i + 1]).argmax() == data.y[i]) for i in range(len(data)))
+    assert right / len(data) == pytest.approx(last.record["accuracy_calibrated"])
+
+
+@dataclass(frozen=True)
+class Counting(FedAvg):
+    """FedAvg whose clients remember how often they took part, and in which round last."""
+
+    def memory(self, network: Network) -> State:
+        return {"times": torch.zeros(1, dtype=torch.int64), "last": torch.tensor(-1)}
+
+    def local(
+        self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
+    ) -> tuple[Message, State]:
+        up, _ = super().local(network, down, batches, memory, keys)
+        return up, {"times": memory["times"] + 1, "last": torch.tensor([key.round for key in keys])}
+
+
+@pytest.mark.parametrize("stack", [0, 2])
+def test_clients_remember_through_partial_participation(stack: int) -> None:
+    times, last = [0] * 5, [-1] * 5
+    made = simulate(Counting(), cohort=3, rounds=6, steps=1, stack=stack)
+    assert made.start().memory["times"].tolist() == [[0]] * 5
+    for snapshot in made.run():
+        for client in snapshot.record["clients"]:
+            times[client] += 1
+            last[client] = snapshot.round
+        assert snapshot.memory["times"][:, 0].tolist() == times
+        assert snapshot.memory["last"].tolist() == last
+    assert len(set(times)) > 1
+
+
+@pytest.mark.parametrize(
+    "method", [Counting(), FedVote(reputation=Proportional(), train_float=True)], ids=["counting", "fedvote"]
+)
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_run_goes_on_from_any_snapshot_on_disk_to_the_same_bits(method: Method, at: int, tmp_path: Path) -> None:
+    whole = list(simulate(method, cohort=3, rounds=5).run())
+    save_snapshot(tmp_path / "at", whole[at - 1])
+    rest = list(simulate(method, cohort=3, rounds=5).run(load_snapshot(tmp_path / "at")))
+    assert [snapshot.round for snapshot in rest] == list(range(at + 1, 6))
+    for a, b in zip(rest, whole[at:], strict=True):
+        assert_equal(a, b)
+
+
+def test_a_run_changes_no_snapshot_it_has_given_out() -> None:
+    made = simulate(Counting(), cohort=3, rounds=4, steps=1)
+    given: list[tuple[Snapshot, State, State]] = []
+    for snapshot in made.run():
+        state, memory = ({n: v.clone() for n, v in part.items()} for part in (snapshot.state, snapshot.memory))
+        given.append((snapshot, state, memory))
+    for snapshot, state, memory in given:
+        assert_same(snapshot.state, state)
+        assert_same(snapshot.memory, memory)
+
+
+def test_nothing_is_left_to_run_after_the_last_round() -> None:
+    made = simulate(rounds=2)
+    last = list(made.run())[-1]
+    assert list(made.run(last)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"rounds": 0}, "rounds is 0, expected a whole number above 0"),
+        ({"steps": 0}, "steps is 0, expected"),
+        ({"batch": -1}, "batch is -1, expected"),
+        ({"clients": 0}, "clients is 0, expected"),
+        ({"test_batch": 0}, "test_batch is 0, expected"),
+        ({"calibrate_on": 0}, "calibrate_on is 0, expected"),
+        ({"cohort": 6}, "cohort is 6, expected 0 (everybody) to 5"),
+        ({"cohort": -1}, "cohort is -1, expected 0 (everybody) to 5"),
+        ({"stack": -1}, "stack is -1, expected 0"),
+        ({"device": "gpu"}, "device is 'gpu', expected auto, cpu or cuda"),
+        ({"precision": "float64"}, "precision is 'float64', expected one of: auto, float32, bfloat16"),
+        ({"precision": "bfloat16"}, "use auto or float32"),
+    ],
+    ids=str,
+)
+def test_a_federation_that_cannot_run_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        simulate(**options)
+
+
+def test_a_client_with_less_than_a_batch_is_refused() -> None:
+    with pytest.raises(DataError, match="a batch is 41"):
+        simulate(batch=41)
+
+
+def test_a_module_that_does_not_fit_the_data_is_refused() -> None:
+    with pytest.raises(ModelError, match=re.escape("the data has 3 classes: expected (3,)")):
+        Simulation.of(nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2)), dataset(), clients=2, rounds=1, batch=8)

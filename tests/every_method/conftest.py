@@ -1,0 +1,35 @@
+"""Every method with its defaults, and the variants below: a new method is tested by being in METHODS."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedvote import FedAvg, FedVote
+from fedvote.method import Method
+from fedvote.methods import METHODS
+from fedvote.quantize import Erf
+from fedvote.reputation import Proportional
+from tests.toy import Federation
+
+VARIANTS: dict[str, Method] = {
+    "fedvote ternary": FedVote(votes="ternary"),
+    "fedvote proportional": FedVote(reputation=Proportional(beta=0.25)),
+    "fedvote ternary proportional": FedVote(votes="ternary", reputation=Proportional(), grid=101),
+    "fedvote train_float": FedVote(train_float=True, normalisation=Erf(2.0)),
+    "fedvote train_float proportional": FedVote(train_float=True, reputation=Proportional()),
+    "fedvote SGD": FedVote(lr=0.5, optimizer="SGD", optimizer_options={"momentum": 0.9, "nesterov": True}),
+    "fedavg by_samples": FedAvg(by_samples=True),
+    "fedavg AdamW": FedAvg(lr=0.01, optimizer="AdamW", optimizer_options={"weight_decay": 0.1, "betas": [0.5, 0.9]}),
+}
+EVERY = {name: kind() for name, kind in METHODS.items()} | VARIANTS
+
+
+@pytest.fixture(params=list(EVERY.values()), ids=list(EVERY))
+def method(request: pytest.FixtureRequest) -> Method:
+    made: Method = request.param
+    return made
+
+
+@pytest.fixture
+def federation(method: Method) -> Federation:
+    return Federation(method)

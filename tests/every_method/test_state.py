@@ -1,0 +1,68 @@
+"""The state is plain named tensors that keep their form, that can be saved, and that hold the two models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedvote.core import State
+from fedvote.engines.simulate import Snapshot
+from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.method import Method
+from tests.toy import CLIENTS, Federation, assert_same, memory
+
+COHORTS = [range(5), (0, 3), (1, 2, 4)]
+
+
+def test_names_shapes_and_types_stay_from_round_to_round(federation: Federation) -> None:
+    first, *later = federation.states(COHORTS)
+    for state in later:
+        assert {n: (v.shape, v.dtype) for n, v in state.items()} == {n: (v.shape, v.dtype) for n, v in first.items()}
+        assert not any(value.requires_grad for value in state.values())
+
+
+def test_a_state_is_saved_and_loaded_to_the_same_bits_and_goes_on(federation: Federation, tmp_path: Path) -> None:
+    *_, state = federation.states(COHORTS)
+    remembered = memory(federation.method, federation.network, range(CLIENTS))
+    save_snapshot(tmp_path / "checkpoint", Snapshot(3, state, remembered, {"round": 3, "accuracy": 0.5}))
+    loaded = load_snapshot(tmp_path / "checkpoint")
+    assert (loaded.round, loaded.record) == (3, {"round": 3, "accuracy": 0.5})
+    assert_same(loaded.state, state)
+    assert_same(loaded.memory, remembered)
+    assert_same(federation.round(loaded.state, 4), federation.round(state, 4))
+
+
+def test_there_is_a_deployed_and_a_float_model_of_the_right_sizes(federation: Federation) -> None:
+    network = federation.network
+    for state in federation.states(COHORTS):
+        models = federation.method.models(state)
+        assert models.keys() == {"deployed", "float"}
+        for weights in models.values():
+            assert weights.voted.shape == (network.D,) and weights.floats.shape == (network.F,)
+            assert weights.voted.dtype == weights.floats.dtype == torch.float32
+            assert weights.voted.isfinite().all() and weights.floats.isfinite().all()
+
+
+def test_vote_weights_are_shares_of_those_who_took_part(federation: Federation) -> None:
+    *_, state = federation.states(COHORTS)
+    shares = federation.method.vote_weights(state)
+    if shares is not None:
+        assert shares.shape == (CLIENTS,)
+        assert shares[[0, 3]].tolist() == [0, 0] and (shares[[1, 2, 4]] > 0).all()
+        assert float(shares.sum()) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("model", ["deployed", "float"])
+def test_three_rounds_lower_the_loss(method: Method, model: str) -> None:
+    federation = Federation(method, steps=25)
+
+    def loss(state: State) -> float:
+        weights = method.models(state)[model]
+        outputs = federation.network(weights.voted, weights.floats, federation.data.x)
+        return float(F.cross_entropy(outputs, federation.data.y))
+
+    first, _, _, last = federation.states([range(5)] * 3)
+    assert loss(last) < loss(first)

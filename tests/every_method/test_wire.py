@@ -1,0 +1,92 @@
+"""Messages survive the wire, in any order, and a message that did not is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from fedvote.codecs import Header, pack, unpack
+from fedvote.core import SERVER, Key
+from fedvote.rounds import close_round, open_round
+from tests.toy import Federation, assert_same, batches, examples, keys, memory
+
+COHORT = (0, 1, 3, 4)
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda frame: b"",
+    "cut": lambda frame: frame[:-1],
+    "longer": lambda frame: frame + b"\0",
+    "a bit flipped": lambda frame: frame[:-9] + bytes([frame[-9] ^ 1]) + frame[-8:],
+    "noise": lambda frame: Key(0).numpy("noise").bytes(len(frame)),
+}
+
+
+def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Federation) -> None:
+    network, method = federation.network, federation.method
+    state = federation.states([COHORT])[-1]
+    down = method.broadcast(state)
+    codecs = method.uplink(network, down)
+    up, _ = method.local(network, down, batches(examples(), COHORT), memory(method, network, COHORT), keys(COHORT))
+    decoded = []
+    for k, client in enumerate(COHORT):
+        header = Header(2, network.fingerprint, client)
+        decoded.append(unpack(pack(header, {n: v[k] for n, v in up.items()}, codecs), header, codecs))
+    received = {name: torch.stack([message[name] for message in decoded]) for name in up}
+    assert_same(received, up)
+    assert_same(method.merge(state, received, COHORT, Key(0, 2)), method.merge(state, up, COHORT, Key(0, 2)))
+
+
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_clients_decode_what_the_server_broadcasts(federation: Federation, rounds: int) -> None:
+    state = federation.states([COHORT] * rounds)[-1]
+    frame = open_round(federation.method, federation.network, state, rounds + 1)
+    header = Header(rounds + 1, federation.network.fingerprint, SERVER)
+    received = unpack(frame, header, federation.method.downlink(federation.network))
+    assert_same(received, federation.method.broadcast(state))
+
+
+def test_the_order_in_which_clients_answer_does_not_matter(federation: Federation) -> None:
+    state = federation.start()
+    broadcast, frames = federation.frames(state, 1, COHORT)
+    ordered = close_round(federation.method, federation.network, state, broadcast, frames, Key(0, 1))
+    for order in [(4, 3, 1, 0), (3, 0, 4, 1)]:
+        shuffled = {client: frames[client] for client in order}
+        closed = close_round(federation.method, federation.network, state, broadcast, shuffled, Key(0, 1))
+        assert closed.counted == list(COHORT)
+        assert_same(closed.state, ordered.state)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_malformed_message_is_refused_and_the_round_goes_on_without_it(
+    federation: Federation, damage: Callable[[bytes], bytes]
+) -> None:
+    state = federation.start()
+    broadcast, frames = federation.frames(state, 1, COHORT)
+    damaged = frames | {3: damage(frames[3])}
+    without = {client: frame for client, frame in frames.items() if client != 3}
+    closed = close_round(federation.method, federation.network, state, broadcast, damaged, Key(0, 1))
+    assert closed.counted == [0, 1, 4] and list(closed.refused) == [3]
+    assert closed.refused[3].startswith("client 3: ")
+    expected = close_round(federation.method, federation.network, state, broadcast, without, Key(0, 1))
+    assert_same(closed.state, expected.state)
+
+
+def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Federation) -> None:
+    state = federation.states([COHORT])[-1]
+    broadcast, frames = federation.frames(state, 2, COHORT)
+    cut = {client: frame[:-1] for client, frame in frames.items()}
+    closed = close_round(federation.method, federation.network, state, broadcast, cut, Key(0, 2))
+    assert closed.counted == [] and list(closed.refused) == list(COHORT)
+    assert_same(closed.state, state)
+
+
+def test_nobody_speaks_for_another_client_or_another_round(federation: Federation) -> None:
+    state = federation.start()
+    broadcast, frames = federation.frames(state, 1, COHORT)
+    _, late = federation.frames(state, 2, COHORT)
+    mixed = frames | {1: frames[0], 3: late[3]}
+    closed = close_round(federation.method, federation.network, state, broadcast, mixed, Key(0, 1))
+    assert closed.counted == [0, 4]
+    assert "client 0, expected 1" in closed.refused[1]
+    assert "round 2, expected 1" in closed.refused[3]

@@ -1,0 +1,77 @@
+"""The server averages; a client trains as plain PyTorch does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from fedvote import FedAvg, Network
+from fedvote.core import Key
+from tests.toy import CLIENTS, Federation, batches, dataset, examples, keys, module, three_weights
+
+UPS = {
+    "voted": torch.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, -5.0], [5.0, 2.0, 8.0]]),
+    "float": torch.tensor([[0.0, 1.0], [0.0, 2.0], [3.0, 3.0]]),
+}
+
+
+def test_the_server_takes_the_plain_mean() -> None:
+    method = FedAvg()
+    merged = method.merge(method.init(three_weights(), 3), UPS, [0, 1, 2], Key(0, 1))
+    assert merged["voted"].tolist() == pytest.approx([3, 2, 2])
+    assert merged["float"].tolist() == pytest.approx([1, 2])
+
+
+def test_by_samples_a_client_counts_by_its_examples() -> None:
+    method = FedAvg(by_samples=True)
+    ups = UPS | {"samples": torch.tensor([[10.0], [20.0], [10.0]])}
+    merged = method.merge(method.init(three_weights(), 3), ups, [0, 1, 2], Key(0, 1))
+    assert merged["voted"].tolist() == pytest.approx([3, 2, 0.25])
+    assert merged["float"].tolist() == pytest.approx([0.75, 2])
+
+
+def test_by_samples_a_client_sends_how_many_examples_it_has() -> None:
+    method, federation = FedAvg(by_samples=True), Federation(FedAvg(by_samples=True))
+    turn = batches(examples(), (0, 1))
+    up, _ = method.local(federation.network, method.broadcast(federation.start()), turn, {}, keys((0, 1)))
+    assert up["samples"].tolist() == [[40.0], [40.0]]
+    assert "samples" not in FedAvg().local(federation.network, federation.start(), turn, {}, keys((0, 1)))[0]
+
+
+def test_one_client_with_sgd_is_a_plain_training_loop() -> None:
+    method = FedAvg(lr=0.1, optimizer="SGD", optimizer_options={"momentum": 0.5})
+    network = Network(module(), seed=3)
+    federation = Federation(method, network)
+    turn = batches(dataset().train, [2], steps=12)
+    up, _ = method.local(network, method.broadcast(federation.start()), turn, {}, keys([2]))
+
+    plain = module()
+    for slots, vector in ((network.voted, network.start.voted), (network.floats, network.start.floats)):
+        for slot in slots:
+            plain.get_parameter(slot.name).data = vector[slot.start : slot.stop].view(slot.shape).clone()
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.5)
+    for step in range(12):
+        x, y = turn.at(step)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(plain(x[0]), y[0]).backward()
+        optimizer.step()
+
+    for name, slots in (("voted", network.voted), ("float", network.floats)):
+        trained = torch.cat([plain.get_parameter(slot.name).detach().flatten() for slot in slots])
+        torch.testing.assert_close(up[name][0], trained, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(up["voted"][0], network.start.voted, atol=0.01)
+
+
+def test_deployed_and_float_model_are_the_same() -> None:
+    federation = Federation(FedAvg())
+    models = federation.method.models(federation.states([range(CLIENTS)])[-1])
+    assert torch.equal(models["deployed"].voted, models["float"].voted)
+    assert torch.equal(models["deployed"].floats, models["float"].floats)
+
+
+def test_every_weight_travels_as_four_bytes() -> None:
+    federation = Federation(FedAvg())
+    _, frames = federation.frames(federation.start(), 1, range(CLIENTS))
+    network = federation.network
+    assert {len(frame) for frame in frames.values()} == {22 + (4 + 4 * network.D) + (4 + 4 * network.F) + 4}

@@ -1,0 +1,93 @@
+"""Local training of a stack: every optimiser allowed steps clients together as it steps them alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from fedvote import FedAvg
+from fedvote.core import ConfigError
+from fedvote.descent import descend
+from fedvote.method import ELEMENTWISE, FUSED
+from fedvote.network import Network
+from tests.toy import batches, module, scaled
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "SGD": {"momentum": 0.9, "weight_decay": 0.01},
+    "Adam": {"amsgrad": True},
+    "RMSprop": {"momentum": 0.5, "centered": True},
+}
+
+
+def trained(method: FedAvg, clients: list[int]) -> list[torch.Tensor]:
+    network = Network(module())
+    start = [vector.expand(len(clients), -1) for vector in (network.start.voted, network.start.floats)]
+    return descend(network.loss, start, batches(scaled(), clients, steps=8), method.make_optimizer)
+
+
+@pytest.mark.parametrize("optimizer", ELEMENTWISE)
+@pytest.mark.parametrize("options", [False, True], ids=["plain", "with options"])
+def test_an_optimizer_steps_stacked_clients_as_it_steps_them_alone(optimizer: str, options: bool) -> None:
+    method = FedAvg(optimizer=optimizer, lr=0.01, optimizer_options=OPTIONS.get(optimizer, {}) if options else {})
+    together = trained(method, [0, 1, 2, 3])
+    for client in range(4):
+        for rows, alone in zip(together, trained(method, [client]), strict=True):
+            torch.testing.assert_close(rows[client], alone[0], rtol=1e-3, atol=1e-4)
+    start = Network(module()).start
+    assert not torch.allclose(together[0][0], start.voted, atol=1e-4), "it did not train at all"
+    assert not torch.allclose(together[0][0], together[0][1], atol=1e-4), "clients are all the same"
+
+
+def test_a_new_optimizer_begins_each_round() -> None:
+    method = FedAvg(optimizer="Adam", lr=0.01)
+    for a, b in zip(trained(method, [1, 2]), trained(method, [1, 2]), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_what_descends_is_left_as_it_was() -> None:
+    network = Network(module())
+    start = [network.start.voted.expand(2, -1), network.start.floats.expand(2, -1)]
+    before = [rows.clone() for rows in start]
+    after = descend(network.loss, start, batches(scaled(), [0, 1]), FedAvg(lr=0.1).make_optimizer)
+    assert all(torch.equal(a, b) for a, b in zip(start, before, strict=True))
+    assert not any(rows.requires_grad for rows in after)
+
+
+def test_fused_optimizers_are_among_those_allowed() -> None:
+    assert set(FUSED) <= set(ELEMENTWISE)
+    for name in FUSED:
+        assert FedAvg(optimizer=name).make_optimizer([torch.zeros(1, requires_grad=True)]).defaults["fused"] is True
+
+
+@pytest.mark.parametrize("optimizer", ["LBFGS", "Adafactor", "Muon", "SparseAdam", "Adma", "adam", "Optimizer", ""])
+def test_an_optimizer_that_would_mix_clients_or_is_none_is_refused_with_those_known(optimizer: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"optimizer {optimizer!r} is not")) as refusal:
+        FedAvg(optimizer=optimizer)
+    assert all(name in str(refusal.value) for name in ELEMENTWISE)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options", "words"),
+    [
+        ("SGD", {"betas": [0.9, 0.99]}, ["betas", "momentum", "nesterov", "weight_decay"]),
+        ("Adam", {"momentum": 0.9}, ["momentum", "betas", "amsgrad"]),
+        ("Adam", {"betas": [0.9, 2.0]}, ["Invalid beta"]),
+        ("Adam", {"betas": [0.9]}, ["betas", "[0.9]"]),
+        ("Adam", {"betas": "high"}, ["betas", "high"]),
+        ("Adam", {"foreach": True}, ["foreach", "fused"]),
+        ("SGD", {"nesterov": True}, ["momentum"]),
+        ("SGD", {"params": []}, ["params", "momentum"]),
+        ("SGD", {"lr": 0.5}, ["no option lr", "momentum"]),
+    ],
+    ids=str,
+)
+def test_an_option_that_the_optimizer_does_not_take_is_refused(
+    optimizer: str, options: dict[str, Any], words: list[str]
+) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        FedAvg(optimizer=optimizer, optimizer_options=options)
+    for word in [optimizer, *words]:
+        assert word in str(refusal.value)

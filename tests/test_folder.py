@@ -1,0 +1,258 @@
+"""The run folder: claimed by one run only, never damaged, and mended where a killed run left it half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from fedvote import FedAvg, FedVote
+from fedvote.config import Config, FederationConfig, LocalConfig, as_table, build
+from fedvote.core import ConfigError
+from fedvote.engines.simulate import Snapshot
+from fedvote.engines.simulate.checkpoint import load_snapshot
+from fedvote.experiment import configure, run
+from fedvote.folder import RunFolder, differences
+from fedvote.reputation import Proportional
+from tests.toy import assert_same
+
+SMALL = Config(
+    rounds=2,
+    federation=FederationConfig(clients=3, cohort=2),
+    method=FedVote(reputation=Proportional()),
+    local=LocalConfig(steps=1, batch=8),
+)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def snapshot(round: int) -> Snapshot:
+    return Snapshot(round, {"level": torch.tensor([round, 2])}, {}, {"round": round, "accuracy": round / 10})
+
+
+def filled(path: Path, rounds: int, config: Config = SMALL) -> RunFolder:
+    """A folder with a run of so many rounds in it."""
+    folder = RunFolder(path)
+    assert folder.claim(config, resume=False) is None
+    for round in range(1, rounds + 1):
+        folder.add(snapshot(round))
+    return folder
+
+
+def refuse(sentence: str, folder: RunFolder, config: Config = SMALL, resume: bool = True) -> None:
+    """The claim is refused, and the folder stays as it is."""
+    before = contents(folder.path) if folder.path.is_dir() else None
+    with pytest.raises(ConfigError, match=re.escape(sentence)) as refusal:
+        folder.claim(config, resume)
+    assert "\n" not in str(refusal.value)
+    assert before == (contents(folder.path) if folder.path.is_dir() else None)
+
+
+def timeless(folder: Path) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in record.items() if not k.startswith("seconds")} for record in records]
+
+
+# Claims
+
+
+@pytest.mark.parametrize("there", ["nothing", "an empty folder"])
+def test_a_new_run_writes_its_complete_configuration(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "run"
+    if there == "an empty folder":
+        path.mkdir(parents=True)
+    folder = filled(path, 0)
+    assert build(Config, tomllib.loads((path / "config.toml").read_text())) == SMALL == folder.config()
+    assert folder.metrics() == [] and folder.rounds_done() == 0
+
+
+def test_a_folder_with_foreign_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("chapter 1")
+    for resume in (False, True):
+        refuse("is not empty and holds no run: choose another folder with --out", RunFolder(tmp_path), resume=resume)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        refuse("choose another folder with --out", RunFolder(path), resume=False)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_run_is_not_overwritten_unless_it_is_resumed(tmp_path: Path) -> None:
+    refuse("already holds a run (1 of 2 rounds): go on with it by --resume", filled(tmp_path, 1), resume=False)
+
+
+def test_another_run_is_not_resumed_and_the_difference_is_named(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    refuse("it differs in seed (0 there, 5 asked)", folder, replace(SMALL, seed=5))
+    refuse("method.name ('fedvote' there, 'fedavg' asked)", folder, replace(SMALL, method=FedAvg()))
+
+
+def test_the_same_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 2)
+    before = contents(tmp_path)
+    since = folder.claim(SMALL, resume=True)
+    assert since is not None and since.round == 2 and since.state["level"].tolist() == [2, 2]
+    assert contents(tmp_path) == before
+
+
+def test_a_run_can_be_made_longer_but_not_shorter_than_it_is(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 2)
+    refuse("has 2 rounds already, asked for 1", folder, replace(SMALL, rounds=1))
+    assert folder.claim(replace(SMALL, rounds=9), resume=True) is not None
+    config = folder.config()
+    assert config is not None and config.rounds == 9
+
+
+def test_differences_name_the_keys() -> None:
+    assert differences(SMALL, SMALL) == []
+    other = replace(SMALL, method=FedVote(reputation=Proportional(beta=0.75)))
+    assert differences(SMALL, other) == ["method.reputation.beta (0.5 there, 0.75 asked)"]
+
+
+# What is damaged
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "another file"])
+def test_a_damaged_checkpoint_is_refused_and_nothing_is_changed(damage: str, tmp_path: Path) -> None:
+    folder = filled(tmp_path, 2)
+    file = folder.checkpoint_file
+    whole = file.read_bytes()
+    if damage == "another file":
+        save_file({"x": torch.zeros(1)}, file)
+    else:
+        file.write_bytes({"cut": whole[:-1], "empty": b"", "noise": bytes(range(256)) * 4}[damage])
+    refuse("checkpoint.safetensors is damaged", folder, replace(SMALL, rounds=3))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"seed = \n", "config.toml is not TOML"), (b"\xff", "config.toml is not TOML"), (b"seed = '1'\n", "seed is '1'")],
+)
+def test_a_damaged_configuration_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    folder.config_file.write_bytes(content)
+    for resume in (False, True):
+        refuse(sentence, folder, resume=resume)
+
+
+@pytest.mark.parametrize("left", range(0, 40, 7))
+def test_a_line_that_was_cut_off_is_mended_from_the_checkpoint(left: int, tmp_path: Path) -> None:
+    folder = filled(tmp_path, 2)
+    whole = folder.metrics_file.read_text()
+    first = whole.index("\n") + 1
+    folder.metrics_file.write_text(whole[: min(first + left, len(whole) - 1)])
+    folder.claim(SMALL, resume=True)
+    assert folder.metrics_file.read_text() == whole
+
+
+def test_a_line_whose_checkpoint_is_missing_is_dropped(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 2)
+    with folder.metrics_file.open("a") as file:
+        file.write(json.dumps(snapshot(3).record) + '\n{"round": 4, "acc')
+    folder.claim(SMALL, resume=True)
+    assert [record["round"] for record in folder.metrics()] == [1, 2]
+
+
+def test_a_run_killed_while_it_wrote_its_first_file_starts_again(tmp_path: Path) -> None:
+    (tmp_path / "config.toml.part").write_text("seed = ")
+    assert RunFolder(tmp_path).claim(SMALL, resume=True) is None
+    assert RunFolder(tmp_path).config() == SMALL
+
+
+# A run that dies between any two file operations
+
+
+class Dead(BaseException):
+    """The process is gone."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    rounds = list(run(SMALL, RunFolder(path), device="cpu"))
+    assert len(rounds) == 2
+    return path
+
+
+@pytest.fixture
+def mortal(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Dies at the file replacement of this number: before it if even, after it if odd; halves are left behind."""
+    left = [10**9]
+    real = os.replace
+
+    def replace_file(source: Path, target: Path) -> None:
+        left[0] -= 2
+        if left[0] == -2:
+            Path(source).write_bytes(Path(source).read_bytes()[:7])
+            raise Dead
+        real(source, target)
+        if left[0] == -1:
+            raise Dead
+
+    monkeypatch.setattr(os, "replace", replace_file)
+    yield left
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_a_run_that_dies_between_any_two_file_operations_ends_with_the_same_bits(
+    moment: int, mortal: list[int], undisturbed: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    mortal[0] = moment
+    with pytest.raises(Dead):
+        list(run(SMALL, RunFolder(path), device="cpu"))
+    mortal[0] = 10**9
+    list(run(SMALL, RunFolder(path), device="cpu", resume=True))
+
+    a, b = load_snapshot(path / "checkpoint.safetensors"), load_snapshot(undisturbed / "checkpoint.safetensors")
+    assert_same(a.state, b.state)
+    assert timeless(path) == timeless(undisturbed)
+    for file in ("config.toml", "clients.json", "environment.json"):
+        assert (path / file).read_bytes() == (undisturbed / file).read_bytes()
+
+
+def test_a_finished_run_leaves_these_files(undisturbed: Path) -> None:
+    assert contents(undisturbed).keys() == {
+        "config.toml", "metrics.jsonl", "clients.json", "environment.json", "checkpoint.safetensors",
+    }  # fmt: skip
+    counts = json.loads((undisturbed / "clients.json").read_text())["counts"]
+    assert len(counts) == 3 and all(len(row) == 10 for row in counts)
+    assert as_table(SMALL) == tomllib.loads((undisturbed / "config.toml").read_text()) | {
+        "method": as_table(SMALL)["method"]
+    }
+
+
+# What to run, and where
+
+
+def test_the_folder_goes_by_the_name_of_what_is_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("rounds = 2")
+    assert configure(None, [], None, False)[1].path == Path("runs/quickstart")
+    assert configure("one-shot", [], None, False)[1].path == Path("runs/one-shot")
+    assert configure(str(tmp_path / "mine.toml"), [], None, False)[1].path == Path("runs/mine")
+    assert configure("one-shot", [], tmp_path / "here", False)[1].path == tmp_path / "here"
+
+
+def test_resuming_by_the_folder_alone_takes_its_configuration(tmp_path: Path) -> None:
+    filled(tmp_path / "run", 1)
+    config, folder = configure(None, ["rounds=8"], tmp_path / "run", True)
+    assert config == replace(SMALL, rounds=8) and folder.path == tmp_path / "run"
+
+
+def test_resuming_by_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"holds no run to go on with"):
+        configure(None, [], tmp_path / "typo", True)
+    assert configure("quickstart", [], tmp_path / "new", True)[0].rounds == 20

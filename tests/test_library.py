@@ -1,0 +1,63 @@
+"""fedvote as a library: a user's own network and own arrays, and about ten lines to a trained binary network."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+import fedvote
+
+
+def test_ten_lines_from_arrays_to_a_binary_network() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 600)
+    x = rng.normal(size=(3, 20))[y] + rng.normal(size=(600, 20))
+
+    data = fedvote.from_arrays(x[:500], y[:500], x[500:], y[500:])
+    module = nn.Sequential(nn.Linear(20, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 3))
+    sim = fedvote.Simulation.of(module, data, fedvote.FedVote(), clients=5, rounds=4, steps=20, batch=32)
+    for snapshot in sim.run():
+        print(snapshot.record["round"], snapshot.record["accuracy"])
+    network = sim.deployed(snapshot)
+
+    assert snapshot.round == 4 and snapshot.record["accuracy"] > 0.8
+    assert isinstance(network, nn.Sequential) and not network.training
+    assert isinstance(network[0], nn.Linear)
+    assert set(network[0].weight.unique().tolist()) == {-1.0, 1.0}
+    inputs = torch.from_numpy(x[500:]).float()
+    right = float((network(inputs).argmax(1).numpy() == y[500:]).mean())
+    assert right == snapshot.record["accuracy_calibrated"]
+
+
+def test_a_module_that_was_given_stays_as_it_was() -> None:
+    module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    data = fedvote.from_arrays(x, y, x, y)
+    sim = fedvote.Simulation.of(module, data, fedvote.FedAvg(), clients=2, rounds=1, steps=2, batch=8)
+    (last,) = sim.run()
+    sim.deployed(last)
+    assert module.training
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_users_own_convolutions_and_torch_datasets_work_too() -> None:
+    x, y = torch.rand(80, 1, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(80) % 2
+    x[y == 1, :, :4] += 1
+    whole = torch.utils.data.TensorDataset(x, y)
+    data = fedvote.from_torch(whole, whole)
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
+    method = fedvote.FedVote(votes="ternary", train_float=True)
+    sim = fedvote.Simulation.of(module, data, method, clients=4, rounds=3, steps=15, batch=16)
+    *_, last = sim.run()
+    weights = sim.deployed(last)[0].weight  # type: ignore[index]
+    assert set(weights.unique().tolist()) <= {-1.0, 0.0, 1.0}
+    assert last.record["accuracy_float"] > 0.8
+
+
+def test_everything_named_in_the_package_is_there() -> None:
+    for name in fedvote.__all__:
+        assert hasattr(fedvote, name)
+    assert issubclass(fedvote.ConfigError, fedvote.FedVoteError)

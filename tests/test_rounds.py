@@ -1,0 +1,113 @@
+"""One round by the three functions that both engines call."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fedvote import FedAvg, FedVote
+from fedvote.codecs import Header, pack
+from fedvote.core import Examples, Key, WireError
+from fedvote.network import Network
+from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
+from tests.toy import CLIENTS, Federation, assert_same, batches, examples, keys, memory, owned, three_weights
+
+LABELLED = Examples(torch.arange(100.0)[:, None], torch.arange(100))
+OWNED = [torch.arange(0, 10), torch.arange(10, 40), torch.tensor([99, 50, 77, 61, 42])]
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(1, 1), (3, 4), (7, 5), (20, 3)])
+def test_every_batch_is_full_and_of_the_clients_own_examples(steps: int, batch: int) -> None:
+    drawn = draw_batches(LABELLED, OWNED, steps, batch, keys(range(3)))
+    assert drawn.index_KSB.shape == (3, steps, batch)
+    assert drawn.samples_K.tolist() == [10, 30, 5]
+    for index_SB, rows in zip(drawn.index_KSB, OWNED, strict=True):
+        assert set(index_SB.flatten().tolist()) <= set(rows.tolist())
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(1, 4), (2, 5), (4, 5), (13, 7)])
+def test_examples_appear_equally_often_up_to_one_pass(steps: int, batch: int) -> None:
+    drawn = draw_batches(LABELLED, OWNED, steps, batch, keys(range(3)))
+    for index_SB, rows in zip(drawn.index_KSB, OWNED, strict=True):
+        times = torch.bincount(index_SB.flatten(), minlength=100)[rows]
+        whole = steps * batch // len(rows)
+        assert set(times.tolist()) <= {whole, whole + 1} and int(times.sum()) == steps * batch
+
+
+def test_passes_are_in_different_random_orders() -> None:
+    (index_SB,) = draw_batches(LABELLED, OWNED[1:2], 4, 15, keys([1])).index_KSB
+    first, second = index_SB.flatten().split(30)
+    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(10, 40))
+    assert first.tolist() != second.tolist() and first.tolist() != list(range(10, 40))
+
+
+def test_batches_depend_on_seed_round_and_client_alone() -> None:
+    def drawn(key: Key, rows: torch.Tensor = OWNED[1]) -> list[int]:
+        return draw_batches(LABELLED, [rows], 2, 8, [key]).index_KSB.flatten().tolist()
+
+    here = drawn(Key(1, 2, 3))
+    torch.manual_seed(0)
+    assert here == drawn(Key(1, 2, 3))
+    assert len({str(drawn(key)) for key in (Key(1, 2, 3), Key(0, 2, 3), Key(1, 1, 3), Key(1, 2, 2))}) == 4
+    stacked = draw_batches(LABELLED, [OWNED[0], OWNED[1]], 2, 8, [Key(1, 2, 0), Key(1, 2, 3)])
+    assert stacked.index_KSB[1].flatten().tolist() == here
+
+
+def test_a_step_gathers_its_batch_from_the_examples() -> None:
+    drawn = draw_batches(LABELLED, OWNED, 3, 4, keys(range(3)))
+    x, y = drawn.at(2)
+    assert x.shape == (3, 4, 1) and torch.equal(y, drawn.index_KSB[:, 2])
+    assert torch.equal(x[..., 0].long(), y)
+
+
+def test_a_round_by_hand_is_a_round() -> None:
+    federation = Federation(FedVote())
+    network, method, state = federation.network, federation.method, federation.start()
+    broadcast = open_round(method, network, state, 1)
+    frames: dict[int, bytes] = {}
+    for client in reversed(range(CLIENTS)):  # each alone, as between processes
+        remembered = memory(method, network, [client])
+        turn = batches(federation.data, [client])
+        (frame,), _ = clients_turn(method, network, broadcast, turn, remembered, keys([client]))
+        frames[client] = frame
+    closed = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    assert closed.counted == [0, 1, 2, 3, 4] and closed.refused == {}
+    assert_same(closed.state, federation.round(state, 1))
+
+
+def test_clients_and_server_refuse_the_broadcast_of_another_round() -> None:
+    federation = Federation(FedAvg())
+    broadcast, frames = federation.frames(federation.start(), 1, [0])
+    with pytest.raises(WireError, match="round 1, expected 2"):
+        clients_turn(federation.method, federation.network, broadcast, batches(examples(), [0]), {}, keys([0], round=2))
+    with pytest.raises(WireError, match="round 1, expected 2"):
+        close_round(federation.method, federation.network, federation.start(), broadcast, frames, Key(0, 2))
+
+
+def test_the_frames_of_another_model_are_refused() -> None:
+    federation = Federation(FedVote())
+    state = federation.start()
+    broadcast, frames = federation.frames(state, 1, [0, 1])
+    narrow = Federation(FedVote(), three_weights())
+    with pytest.raises(WireError, match="fingerprint"):
+        close_round(narrow.method, narrow.network, narrow.start(), broadcast, frames, Key(0, 1))
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_a_client_that_sends_no_finite_numbers_is_left_out(number: float) -> None:
+    federation = Federation(FedAvg())
+    network, method, state = federation.network, federation.method, federation.start()
+    broadcast, frames = federation.frames(state, 1, [0, 1])
+    message = {"voted": torch.full((network.D,), number), "float": network.start.floats}
+    header = Header(1, network.fingerprint, 1)
+    frames[1] = pack(header, message, method.uplink(network, method.broadcast(state)))
+    closed = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    assert closed.counted == [0] and "infinite or not a number" in closed.refused[1]
+    assert all(value.isfinite().all() for value in closed.state.values())
+
+
+def test_the_whole_federation_need_not_take_part() -> None:
+    federation = Federation(FedVote(), Network(torch.nn.Sequential(torch.nn.Linear(6, 2), torch.nn.Linear(2, 3))))
+    state = federation.round(federation.start(), 1, [4])
+    assert state["vote_weight"].tolist() == [0, 0, 0, 0, 1]
+    assert owned([4])[0].tolist()[0] == 160

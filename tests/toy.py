@@ -1,0 +1,121 @@
+"""A federation that trains in milliseconds: points of three classes, a network of 72 voted weights, five clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from fedvote.core import Batches, Dataset, Examples, Key, State
+from fedvote.method import Method
+from fedvote.network import Network
+from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
+
+CLIENTS, FEATURES, CLASSES, EXAMPLES = 5, 6, 3, 40  # examples of one client
+
+
+def module() -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(FEATURES, 12, bias=False),
+        nn.BatchNorm1d(12, affine=False, track_running_stats=False),
+        nn.ReLU(),
+        nn.Linear(12, CLASSES),
+    )
+
+
+def three_weights() -> Network:
+    """D = 3 and F = 2."""
+    return Network(nn.Sequential(nn.Linear(3, 1, bias=False), nn.Linear(1, 2, bias=False)))
+
+
+def examples() -> Examples:
+    """Client m has rows m * EXAMPLES and on."""
+    generator = Key(0).torch("toy")
+    y = torch.arange(CLIENTS * EXAMPLES) % CLASSES
+    centres = 1.5 * torch.randn(CLASSES, FEATURES, generator=generator)
+    return Examples(centres[y] + torch.randn(len(y), FEATURES, generator=generator), y)
+
+
+def scaled() -> Examples:
+    """The inputs of client m times 10^m: whoever is normalised by another's statistics learns something else."""
+    plain = examples()
+    scale = 10.0 ** torch.arange(CLIENTS).repeat_interleave(EXAMPLES)
+    return Examples(plain.x * scale[:, None], plain.y)
+
+
+def dataset() -> Dataset:
+    return Dataset("toy", examples(), examples(), tuple("abc"))
+
+
+def owned(clients: Sequence[int]) -> list[Tensor]:
+    return [torch.arange(client * EXAMPLES, (client + 1) * EXAMPLES) for client in clients]
+
+
+def keys(clients: Sequence[int], round: int = 1, seed: int = 0) -> list[Key]:
+    return [Key(seed, round, client) for client in clients]
+
+
+def batches(data: Examples, clients: Sequence[int], round: int = 1, steps: int = 4, batch: int = 8) -> Batches:
+    return draw_batches(data, owned(clients), steps, batch, keys(clients, round))
+
+
+def memory(method: Method, network: Network, clients: Sequence[int]) -> State:
+    """What clients remember before their first round."""
+    return {name: value.expand(len(clients), *value.shape).clone() for name, value in method.memory(network).items()}
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Rounds of a method, by the functions that both engines call."""
+
+    method: Method
+    network: Network = field(default_factory=lambda: Network(module()))
+    data: Examples = field(default_factory=examples)
+    steps: int = 4
+    seed: int = 0
+
+    def start(self) -> State:
+        return self.method.init(self.network, CLIENTS)
+
+    def frames(self, state: State, round: int, clients: Sequence[int]) -> tuple[bytes, dict[int, bytes]]:
+        """The broadcast, and what each client answers."""
+        broadcast = open_round(self.method, self.network, state, round)
+        turn = batches(self.data, clients, round, self.steps)
+        remembered = memory(self.method, self.network, clients)
+        sent, _ = clients_turn(self.method, self.network, broadcast, turn, remembered, keys(clients, round, self.seed))
+        return broadcast, dict(zip(clients, sent, strict=True))
+
+    def round(self, state: State, round: int, clients: Sequence[int] = range(CLIENTS)) -> State:
+        broadcast, frames = self.frames(state, round, clients)
+        closed = close_round(self.method, self.network, state, broadcast, frames, Key(self.seed, round))
+        assert closed.counted == sorted(clients) and not closed.refused
+        return closed.state
+
+    def states(self, cohorts: Sequence[Sequence[int]]) -> list[State]:
+        """The state before the first round and after each."""
+        states = [self.start()]
+        for index, cohort in enumerate(cohorts):
+            states.append(self.round(states[-1], index + 1, cohort))
+        return states
+
+
+def copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in tensors.items()}
+
+
+def assert_same(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
+    """The same names, types and bits."""
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype, name
+        assert torch.equal(a[name], b[name]), f"{name}: {a[name]} is not {b[name]}"
+
+
+def assert_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
+    """The same names, types and whole numbers; floats to rounding error."""
+    assert a.keys() == b.keys()
+    for name in a:
+        exact = not a[name].is_floating_point()
+        torch.testing.assert_close(a[name], b[name], rtol=0 if exact else 1e-3, atol=0 if exact else 1e-4)
