@@ -91,6 +91,20 @@ def report(
     typer.echo(write_report(folders, out or folders[0] / "report.html"))
 
 
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="What to measure: codec.")],
+    file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
+) -> None:
+    """Measure speed and bytes on this machine."""
+    from fedvote.bench import measure, table
+
+    rows = measure(name)
+    typer.echo(table(rows))
+    if file is not None:
+        file.write_text(json.dumps(rows, indent=2) + "\n")
+
+
 @data_app.command(name="get")
 def data_get(name: str, folder: Folder = None) -> None:
     """Download a dataset from its publisher, check it, and resume what was cut off."""

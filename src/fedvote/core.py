@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -133,7 +134,10 @@ class Batches:
 
 
 class Codec(ABC):
-    """Lossless: decode(encode(x)) == x, and bytes that no x encodes to are refused with WireError."""
+    """Lossless: decode(encode(x)) == x; anything that is not `count` values of its kind is refused with WireError."""
+
+    tag: ClassVar[int]  # which codec, on the wire
+    count: int  # how many values it carries
 
     @abstractmethod
     def encode(self, x: Tensor) -> bytes: ...

@@ -61,7 +61,8 @@ def _text(snapshot: Snapshot, uplink: int) -> str:
     record = snapshot.record
     return (
         f"accuracy {record['accuracy']:6.1%} (float {record['accuracy_float']:6.1%})  "
-        f"{uplink / 1e6:8.2f} MB up  {record['uplink_bits_per_weight']:5.2f} bit/weight"
+        f"{uplink / 1e6:8.2f} MB up  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
+        f"{record['downlink_bits_per_weight']:.2f} down"
     )
 
 

@@ -27,7 +27,7 @@ class Closed:
 
 def open_round(method: Method, network: Network, state: State, round: int) -> bytes:
     """The broadcast that starts a round."""
-    header = Header(round, network.fingerprint, SERVER)
+    header = _header(method, network, round, SERVER)
     return pack(header, method.broadcast(state), method.downlink(network))
 
 
@@ -48,7 +48,7 @@ def clients_turn(
     down = _read_broadcast(method, network, broadcast, keys[0].round)
     ups, memory = method.local(network, down, batches, memory, keys)
     codecs = method.uplink(network, down)
-    headers = [Header(key.round, network.fingerprint, key.client) for key in keys]
+    headers = [_header(method, network, key.round, key.client) for key in keys]
     return [pack(header, {n: up[k] for n, up in ups.items()}, codecs) for k, header in enumerate(headers)], memory
 
 
@@ -62,7 +62,7 @@ def close_round(
     refused: dict[int, str] = {}
     for client in sorted(frames):
         try:
-            messages[client] = unpack(frames[client], Header(key.round, network.fingerprint, client), codecs, device)
+            messages[client] = unpack(frames[client], _header(method, network, key.round, client), codecs, device)
         except WireError as error:
             refused[client] = f"client {client}: {error}"
     if messages:
@@ -71,8 +71,12 @@ def close_round(
     return Closed(state, list(messages), refused)
 
 
+def _header(method: Method, network: Network, round: int, client: int) -> Header:
+    return Header(round, client, network.fingerprint, type(method).__name__)
+
+
 def _read_broadcast(method: Method, network: Network, broadcast: bytes, round: int) -> Message:
-    header = Header(round, network.fingerprint, SERVER)
+    header = _header(method, network, round, SERVER)
     return unpack(broadcast, header, method.downlink(network), network.start.voted.device)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fedvote.codecs import Binary, Float32, Header, Integers, Ternary, pack, unpack
 from fedvote.core import SERVER, Codec, Message, WireError
 
-HEADER = Header(round=3, fingerprint=b"\x01\x02ABCDEF", client=12)
+HEADER = Header(round=3, client=12, fingerprint=b"\x01\x02ABCDEF", method="FedVote")
 CODECS: dict[str, Codec] = {"votes": Binary(11), "float": Float32(2)}
 MESSAGE: Message = {
     "votes": torch.tensor([1, -1, 1, 1, -1, -1, 1, -1, 1, 1, -1], dtype=torch.int8),
@@ -28,8 +28,18 @@ def sealed(body: bytes) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def head(version: int = 1, magic: bytes = b"FVOT") -> bytes:
-    return struct.pack("<4sHI8si", magic, version, HEADER.round, HEADER.fingerprint, HEADER.client)
+def head(version: int = 1, magic: bytes = b"FVOT", tensors: int = 2) -> bytes:
+    about = HEADER.round, HEADER.client, HEADER.fingerprint, b"FedVote".ljust(16, b"\0")
+    return struct.pack("<4sHIi8s16sB", magic, version, *about, tensors)
+
+
+def votes_head(size: int) -> bytes:
+    """Before the payload of the votes: codec 1, eleven of them."""
+    return struct.pack("<BII", 1, 11, size)
+
+
+def float_tensor(*values: float) -> bytes:
+    return struct.pack("<BII", 4, 2, 8) + struct.pack("<ff", *values)
 
 
 def assert_refused(frame: bytes, saying: str = "[a-z]", expected: Header = HEADER) -> None:
@@ -44,14 +54,14 @@ def test_a_message_survives_its_frame() -> None:
 
 
 def test_a_frame_is_laid_out_as_documented() -> None:
-    body = head() + struct.pack("<I", 2) + Binary(11).encode(MESSAGE["votes"]) + struct.pack("<Iff", 8, 0.5, -2.0)
+    body = head() + votes_head(2) + Binary(11).encode(MESSAGE["votes"]) + float_tensor(0.5, -2.0)
     assert sealed(body) == FRAME
-    assert len(FRAME) == 22 + (4 + 2) + (4 + 8) + 4
+    assert len(FRAME) == 39 + (9 + 2) + (9 + 8) + 4
 
 
 @pytest.mark.parametrize(("round", "client"), [(0, SERVER), (2**32 - 1, 2**31 - 1)])
 def test_the_ends_of_the_numbers_fit(round: int, client: int) -> None:
-    header = Header(round, bytes(8), client)
+    header = Header(round, client, bytes(8), "a" * 16)
     assert unpack(pack(header, {}, {}), header, {}) == {}
 
 
@@ -89,7 +99,8 @@ def test_any_extension_is_refused(more: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "value"), [("round", 4), ("client", 13), ("client", SERVER), ("fingerprint", b"anothers")]
+    ("what", "value"),
+    [("round", 4), ("client", 13), ("client", SERVER), ("fingerprint", b"anothers"), ("method", "FedAvg")],
 )
 def test_a_frame_of_another_round_client_or_model_is_refused_naming_both(what: str, value: int | bytes) -> None:
     other = Header(**(HEADER.__dict__ | {what: value}))
@@ -99,20 +110,20 @@ def test_a_frame_of_another_round_client_or_model_is_refused_naming_both(what: s
 
 
 def test_another_version_is_refused_naming_both() -> None:
-    assert_refused(sealed(head(version=2) + FRAME[22:-4]), r"b'FVOT' version 2, expected b'FVOT' version 1")
+    assert_refused(sealed(head(version=2) + FRAME[39:-4]), r"b'FVOT' version 2, expected b'FVOT' version 1")
 
 
 def test_what_is_no_frame_is_refused_naming_both() -> None:
-    assert_refused(sealed(head(magic=b"GIF8") + FRAME[22:-4]), r"b'GIF8' version 1, expected b'FVOT' version 1")
+    assert_refused(sealed(head(magic=b"GIF8") + FRAME[39:-4]), r"b'GIF8' version 1, expected b'FVOT' version 1")
 
 
 def test_too_few_bytes_are_refused() -> None:
     assert_refused(b"", "0 bytes are too few for a frame")
-    assert_refused(FRAME[:25], "25 bytes are too few for a frame")
+    assert_refused(FRAME[:42], "42 bytes are too few for a frame")
 
 
 def test_a_claimed_length_beyond_the_frame_is_refused_without_allocating() -> None:
-    huge = sealed(head() + struct.pack("<I", 2**32 - 1) + bytes(2))
+    huge = sealed(head() + votes_head(2**32 - 1) + bytes(2))
     tracemalloc.start()
     try:
         assert_refused(huge, "a tensor of 4294967295 bytes in a frame that has 2 left")
@@ -122,19 +133,26 @@ def test_a_claimed_length_beyond_the_frame_is_refused_without_allocating() -> No
 
 
 def test_a_missing_tensor_is_refused() -> None:
-    assert_refused(sealed(head() + FRAME[22:28]), "1 tensors in a frame, expected 2")
+    assert_refused(sealed(head() + FRAME[39:50]), "1 tensors in a frame, expected 2")
+    assert_refused(sealed(head(tensors=1) + FRAME[39:50]), "1 tensors in a frame, expected 2")
+
+
+@pytest.mark.parametrize(("codec", "count"), [(2, 11), (1, 10), (1, 2**32 - 1), (255, 11)])
+def test_another_codec_or_count_than_expected_is_refused_naming_both(codec: int, count: int) -> None:
+    body = head() + struct.pack("<BII", codec, count, 2) + FRAME[48:-4]
+    assert_refused(sealed(body), f"{count} values of votes by codec {codec}, expected 11 by codec 1")
 
 
 def test_a_payload_that_its_codec_refuses_is_refused() -> None:
-    one_bit_too_many = struct.pack("<I", 2) + bytes([0, 1]) + struct.pack("<Iff", 8, 0.5, -2.0)
+    one_bit_too_many = votes_head(2) + bytes([0, 1]) + float_tensor(0.5, -2.0)
     assert_refused(sealed(head() + one_bit_too_many), "beyond the end")
-    not_a_number = struct.pack("<I", 2) + bytes(2) + struct.pack("<Iff", 8, 0.5, float("nan"))
+    not_a_number = votes_head(2) + bytes(2) + float_tensor(0.5, float("nan"))
     assert_refused(sealed(head() + not_a_number), "not a number")
 
 
 def test_a_frame_for_a_smaller_model_is_refused() -> None:
     small = pack(HEADER, {"votes": MESSAGE["votes"][:8]}, {"votes": Binary(8)})
-    with pytest.raises(WireError, match="1 bytes where 11 bits take 2"):
+    with pytest.raises(WireError, match="8 values of votes by codec 1, expected 11 by codec 1"):
         unpack(small, HEADER, {"votes": Binary(11)})
 
 

@@ -30,7 +30,7 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
     up, _ = method.local(network, down, batches(examples(), COHORT), memory(method, network, COHORT), keys(COHORT))
     decoded = []
     for k, client in enumerate(COHORT):
-        header = Header(2, network.fingerprint, client)
+        header = Header(2, client, network.fingerprint, type(method).__name__)
         decoded.append(unpack(pack(header, {n: v[k] for n, v in up.items()}, codecs), header, codecs))
     received = {name: torch.stack([message[name] for message in decoded]) for name in up}
     assert_same(received, up)
@@ -41,7 +41,7 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
 def test_clients_decode_what_the_server_broadcasts(federation: Federation, rounds: int) -> None:
     state = federation.states([COHORT] * rounds)[-1]
     frame = open_round(federation.method, federation.network, state, rounds + 1)
-    header = Header(rounds + 1, federation.network.fingerprint, SERVER)
+    header = Header(rounds + 1, SERVER, federation.network.fingerprint, type(federation.method).__name__)
     received = unpack(frame, header, federation.method.downlink(federation.network))
     assert_same(received, federation.method.broadcast(state))
 

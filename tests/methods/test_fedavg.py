@@ -74,4 +74,4 @@ def test_every_weight_travels_as_four_bytes() -> None:
     federation = Federation(FedAvg())
     _, frames = federation.frames(federation.start(), 1, range(CLIENTS))
     network = federation.network
-    assert {len(frame) for frame in frames.values()} == {22 + (4 + 4 * network.D) + (4 + 4 * network.F) + 4}
+    assert {len(frame) for frame in frames.values()} == {39 + (9 + 4 * network.D) + (9 + 4 * network.F) + 4}

@@ -234,7 +234,7 @@ def test_one_shot_deploys_the_hard_plurality_of_the_votes_sent() -> None:
     network, method, state = federation.network, federation.method, federation.start()
     broadcast, frames = federation.frames(state, 1, range(5))
     codecs = method.uplink(network, method.broadcast(state))
-    ballots = [unpack(frames[m], Header(1, network.fingerprint, m), codecs)["votes"] for m in range(5)]
+    ballots = [unpack(frames[m], Header(1, m, network.fingerprint, "FedVote"), codecs)["votes"] for m in range(5)]
     closed = close_round(method, network, state, broadcast, frames, Key(0, 1))
     assert torch.equal(method.models(closed.state)["deployed"].voted, torch.stack(ballots).float().sum(0).sign())
 
@@ -251,9 +251,9 @@ def test_deployed_weights_are_votes_from_the_start(votes: str, clients: int) -> 
 def test_ballots_travel_at_one_bit_or_a_fifth_of_a_byte_each() -> None:
     network = Network(toy_module())  # 72 voted weights
     assert network.D == 72
-    header = 22 + 4 + 4  # the frame, the length of the payload, the checksum
+    header = 39 + 9 + 4  # the frame, what the tensor is, the checksum
     for votes, nbytes in [("binary", 9), ("ternary", 15)]:
-        federation = Federation(FedVote(votes=votes), network)
+        federation = Federation(FedVote(votes=votes, coding="plain"), network)
         _, frames = federation.frames(federation.start(), 1, range(5))
         assert {len(frame) for frame in frames.values()} == {header + nbytes}
 

@@ -1,9 +1,25 @@
 """Lossless codecs, one a file, and the frame that carries their payloads."""
 
 from fedvote.codecs.binary import Binary
+from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import Float32
 from fedvote.codecs.frame import Header, pack, unpack
 from fedvote.codecs.integers import Integers
+from fedvote.codecs.sketch import Sketch
+from fedvote.codecs.sparse import Sparse
+from fedvote.codecs.tallies import Tallies
 from fedvote.codecs.ternary import Ternary
 
-__all__ = ["Binary", "Float32", "Header", "Integers", "Ternary", "pack", "unpack"]
+__all__ = [
+    "Binary",
+    "EntropyVotes",
+    "Float32",
+    "Header",
+    "Integers",
+    "Sketch",
+    "Sparse",
+    "Tallies",
+    "Ternary",
+    "pack",
+    "unpack",
+]

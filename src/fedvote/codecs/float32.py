@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from fedvote.core import Codec, WireError
 
 @dataclass(frozen=True)
 class Float32(Codec):
+    tag: ClassVar[int] = 4
     count: int
 
     def encode(self, x: Tensor) -> bytes:

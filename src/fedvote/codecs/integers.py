@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from fedvote.core import Codec, WireError
 
 @dataclass(frozen=True)
 class Integers(Codec):
+    tag: ClassVar[int] = 3
     count: int
 
     def encode(self, x: Tensor) -> bytes:

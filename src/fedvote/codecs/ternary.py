@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,14 +17,17 @@ VOTES_OF_BYTE = np.stack([np.arange(243) // place % 3 for place in PLACES], 1).a
 
 @dataclass(frozen=True)
 class Ternary(Codec):
+    tag: ClassVar[int] = 2
     count: int
 
     def encode(self, x: Tensor) -> bytes:
         if x.shape != (self.count,) or bool(((x != 0) & (x.abs() != 1)).any()):
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1, 0 and +1")
-        whole = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8)
-        places = torch.tensor(PLACES, dtype=torch.uint8, device=x.device)
-        return (whole * places).sum(1, dtype=torch.uint8).cpu().numpy().tobytes()
+        columns = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8).unbind(1)
+        packed = columns[0].clone()
+        for column in columns[1:]:  # the first vote has the highest place
+            packed = packed * 3 + column
+        return packed.cpu().numpy().tobytes()
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         if len(payload) != -(-self.count // 5):

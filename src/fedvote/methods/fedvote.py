@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Binary, Float32, Integers, Ternary
+from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Tallies, Ternary
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
 from fedvote.descent import descend
 from fedvote.method import Method
@@ -39,6 +40,7 @@ from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 BALLOT_CODECS: dict[str, type[Binary] | type[Ternary]] = {"binary": Binary, "ternary": Ternary}
 MOST_LEVELS = 2**15
+MOST_CONTEXTS = 256
 MEMORY = "reputation/"  # in front of the names of what the reputation rule remembers
 
 
@@ -49,12 +51,15 @@ class FedVote(Method):
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of a soft vote that is not a count of equal votes
+    coding: str = "entropy"  # or "plain": whole bits, without the coder
     train_float: bool = False  # whether float weights are trained and averaged, or stay as the shared seed made them
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.votes not in ALPHABETS:
             raise ConfigError(f"votes is {self.votes!r}, expected one of: {', '.join(ALPHABETS)}")
+        if self.coding not in ("entropy", "plain"):
+            raise ConfigError(f"coding is {self.coding!r}, expected entropy or plain")
         if not 0 < self.p_min < 0.5:
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 3 <= self.grid <= MOST_LEVELS:
@@ -133,12 +138,12 @@ class FedVote(Method):
         }
 
     def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
-        ballot = {"votes": BALLOT_CODECS[self.votes](network.D)}
-        return ballot | {name: Float32(network.F) for name in self._floats}
+        ballot = self.ballot_codec(down) if self.coding == "entropy" else BALLOT_CODECS[self.votes](network.D)
+        return {"votes": ballot} | {name: Float32(network.F) for name in self._floats}
 
     def downlink(self, network: Network) -> dict[str, Codec]:
-        soft = {"level": Integers(network.D), "levels": Integers(1)}
-        return soft | {name: Float32(network.F) for name in self._floats}
+        level = Tallies(network.D) if self.coding == "entropy" else Integers(network.D)
+        return {"level": level, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
 
     def vote_weights(self, state: State) -> Tensor | None:
         return state["vote_weight"]
@@ -146,6 +151,18 @@ class FedVote(Method):
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
         return clip(from_level(message["level"], int(message["levels"]) + 1), self.p_min)
+
+    def ballot_codec(self, down: Message) -> Codec:
+        """Votes on weights of one level, or of neighbouring ones where there are many levels, share a context."""
+        levels = int(down["levels"]) + 1
+        contexts = min(levels, MOST_CONTEXTS)
+        context_D = down["level"] if levels == contexts else down["level"].int() * contexts // levels
+        soft_C = np.linspace(-1, 1, contexts)
+        if self.alphabet == BINARY:
+            expected_CV = np.stack([1 - soft_C, 1 + soft_C], 1) / 2
+        else:
+            expected_CV = np.stack([np.maximum(-soft_C, 0), 1 - abs(soft_C), np.maximum(soft_C, 0)], 1)
+        return EntropyVotes(self.alphabet, context_D, expected_CV)
 
     @property
     def _floats(self) -> tuple[str, ...]:

@@ -1,0 +1,192 @@
+"""Votes in less than a bit each: coded against the soft vote that was broadcast, which both sides hold.
+
+Votes on weights of one context (one level of the soft vote) have one distribution. A message has the share of each
+value in each context of 64 votes or more, in 1/65536; smaller contexts use the distribution the soft vote implies.
+Eight binary or five ternary votes of one context make one symbol for the coder: a 256- or 243-letter alphabet whose
+probabilities are products, an eighth of the symbols, and an eighth of the time.
+
+A byte says how the rest is written. 0: as plain votes, where that is shorter. 1: the shares, then the coder's words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from fedvote.codecs import ans
+from fedvote.codecs.binary import Binary
+from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
+from fedvote.codecs.ternary import Ternary
+from fedvote.core import Codec, WireError
+
+VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
+PLAIN, CODED = b"\0", b"\1"
+OWN_SHARES = 64  # votes of a context, from which on its shares are worth sending
+
+
+@dataclass(frozen=True, eq=False)
+class EntropyVotes(Codec):
+    """`context` names each vote's context; `expected` has the probability of each value in each context."""
+
+    tag: ClassVar[int] = 5
+    alphabet: tuple[int, ...]
+    context: Tensor  # (D,) integers from 0 to C - 1
+    expected: npt.NDArray[np.float64]  # (C, V)
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", len(self.context))
+
+    def encode(self, x: Tensor) -> bytes:
+        digits_D = self._digits(x)
+        padded = digits_D[self._source]
+        shares = self._shares(self._counts(padded))
+        padded[self._gaps] = self._likeliest(shares)
+        symbols = self._pack(padded).cpu().numpy()
+        blocks = [(symbols[a:b].astype(np.int32), self._products(shares[c])) for c, a, b in self._blocks]
+        coded = CODED + write_units(shares[self._sent]) + ans.encode(blocks)
+        plain_size = 1 + -(-self.count // self._size)  # plain votes, too, take a byte for every eight or five
+        return coded if len(coded) <= plain_size else PLAIN + self._plain.encode(x)
+
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        if payload[:1] == PLAIN:
+            return self._plain.decode(payload[1:], device)
+        if payload[:1] != CODED:
+            raise WireError(f"{len(payload)} bytes are neither plain nor coded votes")
+        shares, rest = self._read_shares(payload[1:])
+        found = ans.decode(rest, [(b - a, self._products(shares[c])) for c, a, b in self._blocks])
+        symbols = np.concatenate([np.zeros(0, np.int32), *found])
+        padded = self._digits_of_symbol[torch.from_numpy(symbols).to(self.context.device)].view(-1)
+        if not torch.equal(padded[self._gaps], self._likeliest(shares)):
+            raise WireError("a context has votes beyond its end")
+        return self._votes_of(padded[self._slot]).to(device)
+
+    @cached_property
+    def _plain(self) -> Codec:
+        return (Binary if len(self.alphabet) == 2 else Ternary)(self.count)
+
+    # Votes as digits 0, 1, ..., and digits as symbols.
+
+    @property
+    def _step(self) -> int:
+        return self.alphabet[1] - self.alphabet[0]
+
+    def _digits(self, x: Tensor) -> Tensor:
+        digits_D = ((x - self.alphabet[0]) // self._step).to(torch.uint8)
+        whole = x.shape == self.context.shape and torch.equal(self._votes_of(digits_D), x.to(torch.int8))
+        if not whole or not bool((digits_D < len(self.alphabet)).all()):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {len(self.context)} votes of {self.alphabet}")
+        return digits_D
+
+    def _votes_of(self, digits_D: Tensor) -> Tensor:
+        return digits_D.to(torch.int8) * self._step + self.alphabet[0]
+
+    def _pack(self, padded: Tensor) -> Tensor:
+        """Symbols, the first vote in the highest place."""
+        columns = padded.view(-1, self._size).unbind(1)
+        symbols = columns[0].clone()
+        for column in columns[1:]:
+            symbols = symbols * len(self.alphabet) + column
+        return symbols
+
+    @cached_property
+    def _digits_of_symbol(self) -> Tensor:
+        V, size = len(self.alphabet), self._size
+        places = V ** torch.arange(size - 1, -1, -1)
+        return (torch.arange(V**size)[:, None] // places % V).to(torch.uint8).to(self.context.device)
+
+    # Where votes go: contexts one after the other, each filled up to whole symbols.
+    # Both sides derive this from the broadcast, once for all clients of a round.
+
+    @property
+    def _size(self) -> int:
+        return VOTES_A_SYMBOL[len(self.alphabet)]
+
+    @cached_property
+    def _votes(self) -> Shares:
+        """(C,) how many votes each context has."""
+        return torch.bincount(self.context, minlength=len(self.expected)).cpu().numpy()
+
+    @cached_property
+    def _symbols(self) -> Shares:
+        """(C,) how many symbols each context has."""
+        return -(-self._votes // self._size)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int, int]]:
+        """Each context that has votes, with where its symbols begin and end."""
+        ends = np.cumsum(self._symbols)
+        return [(c, int(end - n), int(end)) for c, (n, end) in enumerate(zip(self._symbols, ends, strict=True)) if n]
+
+    @cached_property
+    def _slot(self) -> Tensor:
+        """(D,) the place of each vote."""
+        spare = self._symbols * self._size - self._votes
+        before = torch.from_numpy(np.cumsum(spare) - spare).to(self.context.device, torch.int32)
+        order = torch.argsort(self.context, stable=True)
+        slot = torch.empty_like(order, dtype=torch.int32)
+        slot[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
+        return slot + before[self.context.int()]
+
+    @cached_property
+    def _source(self) -> Tensor:
+        """(P,) the vote at each place; at those filled up, any."""
+        source = torch.zeros(int(self._symbols.sum()) * self._size, dtype=torch.int32, device=self.context.device)
+        source[self._slot] = torch.arange(len(self.context), dtype=torch.int32, device=source.device)
+        return source
+
+    @cached_property
+    def _gaps(self) -> Tensor:
+        """The places that are filled up: the last of each context."""
+        ends = np.cumsum(self._symbols) * self._size
+        spare = self._symbols * self._size - self._votes
+        places = [np.arange(end - n, end) for end, n in zip(ends, spare, strict=True)]
+        return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *places])).to(self.context.device)
+
+    # The shares of the values in each context.
+
+    @cached_property
+    def _sent(self) -> npt.NDArray[np.bool_]:
+        """(C,) whose shares are in the message."""
+        return self._votes >= OWN_SHARES
+
+    @cached_property
+    def _implied(self) -> Shares:
+        return in_units(self.expected)
+
+    def _counts(self, padded: Tensor) -> Shares:
+        """(C, V) how often each value stands in each context."""
+        counts = np.zeros((len(self.expected), len(self.alphabet)), np.int64)
+        contexts = [padded[a * self._size :][: int(self._votes[c])] for c, a, _ in self._blocks]
+        found = [(mine == digit).sum() for mine in contexts for digit in range(len(self.alphabet))]
+        if found:
+            counts[[c for c, _, _ in self._blocks]] = torch.stack(found).view(len(contexts), -1).cpu().numpy()
+        return counts
+
+    def _likeliest(self, shares: Shares) -> Tensor:
+        """What fills up the last symbol of a context: its likeliest value, which costs least."""
+        spare = self._symbols * self._size - self._votes
+        return torch.from_numpy(np.repeat(shares.argmax(1).astype(np.uint8), spare)).to(self.context.device)
+
+    def _shares(self, counts: Shares) -> Shares:
+        own = in_units(counts / np.maximum(counts.sum(1, keepdims=True), 1))
+        return np.where(self._sent[:, None], own, self._implied)
+
+    def _read_shares(self, payload: bytes) -> tuple[Shares, bytes]:
+        shares = self._implied.copy()
+        shares[self._sent], rest = read_units(payload, int(self._sent.sum()), len(self.alphabet))
+        return shares, rest
+
+    def _products(self, shares: Shares) -> ans.Probabilities:
+        """The probability of every symbol: the product of its votes' shares."""
+        each = shares / UNIT
+        products = np.ones(1)
+        for _ in range(self._size):
+            products = np.multiply.outer(products, each).reshape(-1)
+        return products

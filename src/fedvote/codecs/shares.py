@@ -1,0 +1,39 @@
+"""Probabilities that both sides agree on to the last bit: positive multiples of 1/65536 that add up to 1.
+
+The first value's share is what the others leave, so it is not sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fedvote.core import WireError
+
+UNIT = 1 << 16
+Shares = npt.NDArray[np.int64]
+
+
+def in_units(probabilities: npt.NDArray[np.float64]) -> Shares:
+    """Each row of probabilities in whole units, none of them 0."""
+    V = probabilities.shape[1]
+    others = np.clip(np.rint(probabilities[:, 1:] * UNIT), 1, UNIT - V + 1).astype(np.int64)
+    excess = np.maximum(others.sum(1) - (UNIT - 1), 0)  # rounding up may have taken the first value's last unit
+    others[np.arange(len(others)), others.argmax(1)] -= excess
+    return np.concatenate([UNIT - others.sum(1, keepdims=True), others], 1)
+
+
+def write_units(shares: Shares) -> bytes:
+    return shares[:, 1:].astype("<u2").tobytes()
+
+
+def read_units(payload: bytes, rows: int, values: int) -> tuple[Shares, bytes]:
+    """The shares at the front of a payload, and what comes after them."""
+    nbytes = 2 * rows * (values - 1)
+    if len(payload) < nbytes:
+        raise WireError(f"{len(payload)} bytes are too few for {rows} rows of {values} shares")
+    others = np.frombuffer(payload[:nbytes], "<u2").astype(np.int64).reshape(rows, values - 1)
+    first = UNIT - others.sum(1, keepdims=True)
+    if (others < 1).any() or (first < 1).any():
+        raise WireError("shares are not positive numbers that add up to 65536")
+    return np.concatenate([first, others], 1), payload[nbytes:]

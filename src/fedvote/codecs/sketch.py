@@ -1,0 +1,31 @@
+"""A count sketch: a table of floats, row by row, four bytes each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedvote.codecs.float32 import Float32
+from fedvote.core import Codec, WireError
+
+
+@dataclass(frozen=True)
+class Sketch(Codec):
+    tag: ClassVar[int] = 8
+    rows: int
+    columns: int
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", self.rows * self.columns)
+
+    def encode(self, x: Tensor) -> bytes:
+        if x.shape != (self.rows, self.columns):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not a sketch of {self.rows} x {self.columns}")
+        return Float32(self.count).encode(x.reshape(-1))
+
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        return Float32(self.count).decode(payload, device).view(self.rows, self.columns)

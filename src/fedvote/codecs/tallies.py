@@ -1,0 +1,54 @@
+"""Whole numbers by their own histogram: the levels of a soft vote, entropy-coded.
+
+A byte says how the rest is written. 0: as bit planes, where that is shorter. 1: how many values there are (2 bytes),
+the share of each but the first in 1/65536 (2 bytes each), and the numbers coded by those shares.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedvote.codecs import ans
+from fedvote.codecs.integers import Integers
+from fedvote.codecs.shares import in_units, read_units, write_units
+from fedvote.core import Codec, WireError
+
+PLANES, CODED = b"\0", b"\1"
+MOST_VALUES = 4097  # with more, the histogram itself is too long
+VALUES = struct.Struct("<H")
+
+
+@dataclass(frozen=True)
+class Tallies(Codec):
+    tag: ClassVar[int] = 6
+    count: int
+
+    def encode(self, x: Tensor) -> bytes:
+        plain = PLANES + Integers(self.count).encode(x)
+        values = max(2, int(x.max()) + 1) if self.count else 2
+        if values > MOST_VALUES or VALUES.size + 2 * values > len(plain):
+            return plain
+        numbers = x.cpu().numpy().astype(np.int32)
+        shares = in_units(np.bincount(numbers, minlength=values)[None] / self.count)
+        words = ans.encode([(numbers, shares[0] / shares.sum())])
+        coded = CODED + VALUES.pack(values) + write_units(shares) + words
+        return min(coded, plain, key=len)
+
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        how, rest = payload[:1], payload[1:]
+        if how == PLANES:
+            return Integers(self.count).decode(rest, device)
+        if how != CODED or len(rest) < VALUES.size:
+            raise WireError(f"{len(payload)} bytes are neither bit planes nor coded numbers")
+        values = VALUES.unpack_from(rest)[0]
+        if not 2 <= values <= MOST_VALUES:
+            raise WireError(f"numbers of {values} values, expected 2 to {MOST_VALUES}")
+        shares, words = read_units(rest[VALUES.size :], 1, values)
+        (numbers,) = ans.decode(words, [(self.count, shares[0] / shares.sum())])
+        return torch.from_numpy(numbers.astype(np.int16)).to(device)
