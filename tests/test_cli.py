@@ -91,7 +91,7 @@ def test_a_run_leaves_a_folder_and_says_how_it_ended(fedvote: Command, tmp_path:
     assert "deployed model" in outcome.out and "here/report.html" in outcome.out
     assert [line[:9] for line in outcome.err.splitlines()] == ["round 1/2", "round 2/2"]
     files = {path.name for path in (tmp_path / "here").iterdir()}
-    assert files == {
+    assert files >= {
         "config.toml", "metrics.jsonl", "clients.json", "environment.json", "checkpoint.safetensors", "report.html",
     }  # fmt: skip
     assert "seed = 3" in (tmp_path / "here" / "config.toml").read_text()

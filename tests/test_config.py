@@ -270,7 +270,7 @@ def test_a_users_own_model_is_found_by_file_and_name(own: Path) -> None:
     [
         ("own.py:Yours", "own.py has no Yours"),
         ("gone.py:Mine", "there is no Python file"),
-        ("own.py", "is not known; known: fedvote, fedavg; or your own as FILE.py:NAME"),
+        ("own.py", f"is not known; known: {', '.join(METHODS)}; or your own as FILE.py:NAME"),
         ("own.py:NoMethod", "is not a Method"),
         ("own.py:network", "is not a Method"),
     ],

@@ -225,7 +225,7 @@ def test_a_run_that_dies_between_any_two_file_operations_ends_with_the_same_bits
 
 
 def test_a_finished_run_leaves_these_files(undisturbed: Path) -> None:
-    assert contents(undisturbed).keys() == {
+    assert contents(undisturbed).keys() >= {
         "config.toml", "metrics.jsonl", "clients.json", "environment.json", "checkpoint.safetensors",
     }  # fmt: skip
     counts = json.loads((undisturbed / "clients.json").read_text())["counts"]

@@ -2,6 +2,7 @@
 
 from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError, Key, ModelError, WireError
 from fedvote.data.arrays import from_arrays, from_torch
+from fedvote.deployed import load_network
 from fedvote.engines.simulate import Simulation
 from fedvote.methods import FedAvg, FedVote
 from fedvote.network import Network
@@ -23,4 +24,5 @@ __all__ = [
     "WireError",
     "from_arrays",
     "from_torch",
+    "load_network",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedvote.aggregate import AGGREGATES
 from fedvote.config import presets
 from fedvote.core import ConfigError
 from fedvote.data import DATASETS
@@ -19,6 +20,7 @@ from fedvote.reputation import REPUTATIONS
 KINDS: dict[str, Mapping[str, Any]] = {
     "methods": METHODS,
     "reputations": REPUTATIONS,
+    "aggregates": AGGREGATES,
     "normalisations": NORMALISATIONS,
     "datasets": DATASETS,
     "models": MODELS,

@@ -57,7 +57,9 @@ def run(
         raise typer.Exit(130) from None
     page = write_report([folder.path], folder.path / "report.html")
     last = RunFolder(folder.path).metrics()[-1]
-    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}; report: {page}")
+    network = folder.path / "network.safetensors"
+    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
+    typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
 
 
 @app.command(name="list")

@@ -12,6 +12,7 @@ from fedvote.core import ConfigError, Key
 from fedvote.data import load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
+from fedvote.deployed import save_network
 from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.folder import RunFolder
 from fedvote.models import MODELS
@@ -64,6 +65,9 @@ def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool
     made = simulation(config, device)
     since = folder.claim(config, resume)
     folder.describe(made)
+    snapshot = since
     for snapshot in made.run(since):
         folder.add(snapshot)
         yield snapshot
+    if snapshot is not None:
+        save_network(folder.path, made, snapshot)

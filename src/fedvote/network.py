@@ -72,6 +72,7 @@ class Network:
         self._tracking = _bare(module)
         self._batch = _by_batch(self._tracking)
         self._loss = loss
+        self._half = False
         voted = votable_weights(self._batch, keep_float)
         if not voted:
             raise ModelError(
@@ -85,8 +86,10 @@ class Network:
         self.F = self.floats[-1].stop if self.floats else 0
         self.start = self._draw(Key(seed))
 
-    def to(self, device: torch.device | str) -> Network:
+    def to(self, device: torch.device | str, half: bool = False) -> Network:
+        """The network on a device; `half`: its convolutions and products in bfloat16, and nothing else."""
         other = copy.deepcopy(self)
+        other._half = half
         other._batch.to(device)
         other._tracking.to(device)
         other.start = Weights(self.start.voted.to(device), self.start.floats.to(device))
@@ -105,8 +108,7 @@ class Network:
 
     def __call__(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor) -> Tensor:
         """Outputs for one batch, normalised by that batch."""
-        y: Tensor = functional_call(self._batch, self._parameters(voted_D, floats_F), (x_B,))
-        return y
+        return self._run(self._batch, self._parameters(voted_D, floats_F), x_B)
 
     def loss(self, voted_KD: Tensor, floats: Tensor, x_KB: Tensor, y_KB: Tensor) -> Tensor:
         """(K,) the loss of each client of a stack on its own batch; `floats` is (F,) for all or (K, F)."""
@@ -117,15 +119,13 @@ class Network:
         """The batch-norm statistics of these weights on `x`, for networks that see one input at a time."""
         statistics = {name: torch.zeros_like(buffer) for name, buffer in self._norm_buffers().items()}
         self._tracking.train()
-        functional_call(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, (x,))
+        self._run(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, x)
         return statistics
 
     def calibrated(self, weights: Weights, statistics: State, x_B: Tensor) -> Tensor:
         """Outputs normalised by `statistics` instead of the batch."""
         self._tracking.eval()
-        everything = {**self._parameters(weights.voted, weights.floats), **statistics}
-        y: Tensor = functional_call(self._tracking, everything, (x_B,))
-        return y
+        return self._run(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, x_B)
 
     def module(self, weights: Weights, statistics: State) -> nn.Module:
         """An ordinary module in evaluation mode that holds these weights and batch-norm statistics."""
@@ -177,6 +177,11 @@ class Network:
                     nn.init.zeros_(layer.bias)
         parameters = dict(self._batch.named_parameters())
         return Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
+
+    def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
+        with torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half):
+            y: Tensor = functional_call(module, tensors, (x_B,))
+        return y.float() if self._half else y
 
     def _loss_of_one(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor, y_B: Tensor) -> Tensor:
         return self._loss(self(voted_D, floats_F, x_B), y_B)

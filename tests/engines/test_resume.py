@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,15 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(left_alone: Path, 
     assert_same_run(folder, left_alone)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell that runs the tests in the background has them ignore SIGINT, and what they start would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_says_how_to_go_on_and_does(left_alone: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     process = start(*first(folder))

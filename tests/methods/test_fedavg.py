@@ -7,7 +7,9 @@ import torch
 from torch import nn
 
 from fedvote import FedAvg, Network
-from fedvote.core import Key
+from fedvote.aggregate import CentredClipping, Krum, Mean, Median, TrimmedMean
+from fedvote.config import read
+from fedvote.core import ConfigError, Key, State
 from tests.toy import CLIENTS, Federation, batches, dataset, examples, keys, module, three_weights
 
 UPS = {
@@ -29,6 +31,60 @@ def test_by_samples_a_client_counts_by_its_examples() -> None:
     merged = method.merge(method.init(three_weights(), 3), ups, [0, 1, 2], Key(0, 1))
     assert merged["voted"].tolist() == pytest.approx([3, 2, 0.25])
     assert merged["float"].tolist() == pytest.approx([0.75, 2])
+
+
+def merged(method: FedAvg, samples: list[list[float]] | None = None) -> State:
+    """From a model of zeros."""
+    start = {name: torch.zeros_like(rows[0]) for name, rows in UPS.items()}
+    return method.merge(start, UPS | ({"samples": torch.tensor(samples)} if samples else {}), [0, 1, 2], Key(0, 1))
+
+
+def test_by_default_shares_times_models_are_summed_one_after_another() -> None:
+    state = merged(FedAvg())
+    for name, rows in UPS.items():
+        third = torch.tensor(1.0) / 3
+        assert torch.equal(state[name], third * rows[0] + third * rows[1] + third * rows[2])
+    assert FedAvg() == FedAvg(aggregate=Mean())
+
+
+def test_the_server_merges_by_another_rule() -> None:
+    state = merged(FedAvg(aggregate=Median()))
+    assert (state["voted"].tolist(), state["float"].tolist()) == ([3, 2, 3], [0, 2])
+    state = merged(FedAvg(aggregate=TrimmedMean(1)))
+    assert (state["voted"].tolist(), state["float"].tolist()) == ([3, 2, 3], [0, 2])
+
+
+def test_voted_and_float_weights_come_from_the_same_client() -> None:
+    ups = {
+        "voted": torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.0, 0.0], [9.0, 9.0, 9.0], [-9.0, 0.0, 9.0]]),
+        "float": torch.tensor([[1.0, 2.0], [9.0, 9.0], [-9.0, 9.0], [1.5, 2.0]]),
+    }
+    start = {name: torch.zeros_like(rows[0]) for name, rows in ups.items()}
+    state = FedAvg(aggregate=Krum(byzantine=0)).merge(start, ups, [0, 1, 2, 3], Key(0, 1))
+    k = int((ups["voted"] == state["voted"]).all(1).nonzero())
+    assert torch.equal(state["float"], ups["float"][k])
+
+
+def test_lengths_are_of_what_clients_changed() -> None:
+    start = {"voted": torch.full((3,), 100.0), "float": torch.full((2,), -50.0)}
+    change = torch.tensor([[3.0, 0.0, 0.0, 4.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
+    ups = {"voted": start["voted"] + change[:, :3], "float": start["float"] + change[:, 3:]}
+    state = FedAvg(aggregate=CentredClipping(radius=2.5)).merge(start, ups, [0, 1], Key(0, 1))
+    assert state["voted"].tolist() == pytest.approx([100.75, 100, 100.5])
+    assert state["float"].tolist() == pytest.approx([-49, -50])
+
+
+def test_by_samples_needs_a_rule_that_uses_weights() -> None:
+    with pytest.raises(ConfigError, match=r"Median counts every client once, but got weights from 0\.25 to 0\.5"):
+        merged(FedAvg(by_samples=True, aggregate=Median()), [[10.0], [20.0], [10.0]])
+    assert merged(FedAvg(by_samples=True, aggregate=Median()), [[7.0], [7.0], [7.0]])["voted"].tolist() == [3, 2, 3]
+
+
+def test_a_rule_is_chosen_by_name() -> None:
+    settings = ["method=fedavg", "method.aggregate=trimmed-mean", "method.aggregate.trim=2"]
+    assert read("quickstart", settings).method == FedAvg(aggregate=TrimmedMean(2))
+    with pytest.raises(ConfigError, match="'mode' is not known; known: mean, median, trimmed-mean, krum, geometric-m"):
+        read("quickstart", ["method=fedavg", "method.aggregate=mode"])
 
 
 def test_by_samples_a_client_sends_how_many_examples_it_has() -> None:

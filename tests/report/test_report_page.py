@@ -13,7 +13,7 @@ import pytest
 
 from fedvote.core import ConfigError
 from fedvote.report import write_report
-from fedvote.report.headline import decimal, duration, headlines, megabytes
+from fedvote.report.headline import decimal, duration, headlines, size
 from fedvote.report.run import read_runs
 from fedvote.report.tables import spans
 
@@ -106,7 +106,8 @@ def test_numbers_are_written_as_people_read_them() -> None:
         "\N{EN DASH}", "0", "0.00771", "1.00", "32.0", "1,234",
     ]  # fmt: skip
     assert decimal(float("nan")) == "nan"
-    assert megabytes(2_500_000).replace("\u202f", " ") == "2.50 MB"
+    assert size(2_500_000).replace("\u202f", " ") == "2.50 MB"
+    assert size(678).replace("\u202f", " ") == "0.678 kB"
     assert [duration(value).replace("\u202f", " ") for value in (8.21, 119.6, 7500)] == [
         "8.21 s",
         "2 min 0 s",

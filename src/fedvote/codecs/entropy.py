@@ -42,6 +42,9 @@ class EntropyVotes(Codec):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", len(self.context))
+        lowest, highest = (int(self.context.min()), int(self.context.max())) if self.count else (0, 0)
+        if lowest < 0 or highest >= len(self.expected):
+            raise WireError(f"contexts from {lowest} to {highest}, expected 0 to {len(self.expected) - 1}")
 
     def encode(self, x: Tensor) -> bytes:
         digits_D = self._digits(x)
@@ -65,6 +68,8 @@ class EntropyVotes(Codec):
         padded = self._digits_of_symbol[torch.from_numpy(symbols).to(self.context.device)].view(-1)
         if not torch.equal(padded[self._gaps], self._likeliest(shares)):
             raise WireError("a context has votes beyond its end")
+        if not np.array_equal(shares, self._shares(self._counts(padded))):
+            raise WireError("the shares are not those of the votes: the words were altered or cut")
         return self._votes_of(padded[self._slot]).to(device)
 
     @cached_property
@@ -79,7 +84,7 @@ class EntropyVotes(Codec):
 
     def _digits(self, x: Tensor) -> Tensor:
         digits_D = ((x - self.alphabet[0]) // self._step).to(torch.uint8)
-        whole = x.shape == self.context.shape and torch.equal(self._votes_of(digits_D), x.to(torch.int8))
+        whole = x.shape == self.context.shape and bool((self._votes_of(digits_D) == x).all())
         if not whole or not bool((digits_D < len(self.alphabet)).all()):
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {len(self.context)} votes of {self.alphabet}")
         return digits_D

@@ -18,8 +18,9 @@ class Integers(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        lowest, highest = (int(x.min()), int(x.max())) if x.numel() else (0, 0)
-        if x.shape != (self.count,) or lowest < 0 or highest > 32767:
+        whole = x.shape == (self.count,) and not x.is_floating_point()
+        lowest, highest = (int(x.min()), int(x.max())) if whole and self.count else (0, 0)
+        if not whole or lowest < 0 or highest > 32767:
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} integers from 0 to 32767")
         planes = highest.bit_length()
         return bytes([planes]) + b"".join(pack_bits((x >> plane) & 1 == 1) for plane in range(planes))

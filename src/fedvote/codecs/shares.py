@@ -15,12 +15,15 @@ Shares = npt.NDArray[np.int64]
 
 
 def in_units(probabilities: npt.NDArray[np.float64]) -> Shares:
-    """Each row of probabilities in whole units, none of them 0."""
-    V = probabilities.shape[1]
-    others = np.clip(np.rint(probabilities[:, 1:] * UNIT), 1, UNIT - V + 1).astype(np.int64)
-    excess = np.maximum(others.sum(1) - (UNIT - 1), 0)  # rounding up may have taken the first value's last unit
-    others[np.arange(len(others)), others.argmax(1)] -= excess
-    return np.concatenate([UNIT - others.sum(1, keepdims=True), others], 1)
+    """Each row of probabilities in whole units: one for each value, the rest as the probabilities have it.
+
+    Sums are rounded, not shares, so that however many values there are, the roundings do not add up.
+    """
+    rest = UNIT - probabilities.shape[1]
+    ends = np.minimum(np.rint(probabilities.cumsum(1) * rest), rest).astype(np.int64)
+    ends[:, -1] = rest
+    shares: Shares = 1 + np.diff(ends, axis=1, prepend=0)
+    return shares
 
 
 def write_units(shares: Shares) -> bytes:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fedvote.codecs import ans
 from fedvote.codecs.integers import Integers
-from fedvote.codecs.shares import in_units, read_units, write_units
+from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
 from fedvote.core import Codec, WireError
 
 PLANES, CODED = b"\0", b"\1"
@@ -35,8 +35,8 @@ class Tallies(Codec):
         if values > MOST_VALUES or VALUES.size + 2 * values > len(plain):
             return plain
         numbers = x.cpu().numpy().astype(np.int32)
-        shares = in_units(np.bincount(numbers, minlength=values)[None] / self.count)
-        words = ans.encode([(numbers, shares[0] / shares.sum())])
+        shares = _histogram(numbers)
+        words = ans.encode([(numbers, shares[0] / UNIT)])
         coded = CODED + VALUES.pack(values) + write_units(shares) + words
         return min(coded, plain, key=len)
 
@@ -50,5 +50,12 @@ class Tallies(Codec):
         if not 2 <= values <= MOST_VALUES:
             raise WireError(f"numbers of {values} values, expected 2 to {MOST_VALUES}")
         shares, words = read_units(rest[VALUES.size :], 1, values)
-        (numbers,) = ans.decode(words, [(self.count, shares[0] / shares.sum())])
+        (numbers,) = ans.decode(words, [(self.count, shares[0] / UNIT)])
+        if not np.array_equal(shares, _histogram(numbers)):
+            raise WireError("the shares are not those of the numbers: the words were altered or cut")
         return torch.from_numpy(numbers.astype(np.int16)).to(device)
+
+
+def _histogram(numbers: ans.Symbols) -> Shares:
+    """(1, V) the share of each value up to the largest."""
+    return in_units(np.bincount(numbers, minlength=2)[None] / max(len(numbers), 1))

@@ -30,8 +30,11 @@ def decimal(value: float | None) -> str:
     return f"{value:,.{max(0, places)}f}"
 
 
-def megabytes(nbytes: float | None) -> str:
-    return NONE if nbytes is None else f"{decimal(nbytes / 1e6)}\u202fMB"
+def size(nbytes: float | None) -> str:
+    """Megabytes, or kilobytes where those would be a small fraction."""
+    if nbytes is None:
+        return NONE
+    return f"{decimal(nbytes / 1e6)}\u202fMB" if nbytes >= 1e5 else f"{decimal(nbytes / 1e3)}\u202fkB"
 
 
 def duration(seconds: float) -> str:
@@ -67,7 +70,7 @@ def traffic(run: Run) -> list[Headline]:
     fewer = f"{decimal(FLOAT32_BITS / up)}\N{MULTIPLICATION SIGN}" if up else NONE
     total = sum(run.column("uplink_bytes"))
     return [
-        Headline("Uplink per client and round", megabytes(uplink_of_one(run)), f"{megabytes(total)} in all"),
+        Headline("Uplink per client and round", size(uplink_of_one(run)), f"{size(total)} in all"),
         Headline("Bits per weight up", decimal(up), f"{decimal(down)} down"),
         Headline("Less uplink than float32", fewer, f"{FLOAT32_BITS} bits against {decimal(up)}"),
     ]

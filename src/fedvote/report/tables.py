@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fedvote.report.headline import NONE, decimal, headlines, megabytes, percent
+from fedvote.report.headline import NONE, decimal, headlines, percent, size
 from fedvote.report.lines import colour_style
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.run import Record, Run, number
@@ -20,8 +20,8 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "accuracy_float": ("Float", percent),
     "accuracy_float_calibrated": ("Float, calibrated", percent),
     "loss": ("Loss", decimal),
-    "uplink_bytes": ("Uplink", megabytes),
-    "downlink_bytes": ("Downlink", megabytes),
+    "uplink_bytes": ("Uplink", size),
+    "downlink_bytes": ("Downlink", size),
     "uplink_bits_per_weight": ("Bits up", decimal),
     "downlink_bits_per_weight": ("Bits down", decimal),
     "seconds": ("Seconds", decimal),

@@ -33,16 +33,15 @@ def half_precision(device: torch.device, precision: str) -> bool:
 
 
 @contextmanager
-def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
-    """Deterministic algorithms and the asked precision inside; what was set before, after."""
-    half = half_precision(device, precision)
+def repeatable() -> Iterator[None]:
+    """Deterministic algorithms and no gradients inside; what was set before, after."""
     memory: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), memory.fill_uninitialized_memory
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS refuses to be deterministic
     torch.use_deterministic_algorithms(True)
     memory.fill_uninitialized_memory = False  # it would only cost time
     try:
-        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=half):
+        with torch.no_grad():
             yield
     finally:
         torch.use_deterministic_algorithms(before[0])

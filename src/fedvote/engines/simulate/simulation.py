@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, Dataset, Examples, Key, State
+from fedvote.core import ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
-from fedvote.engines.simulate.device import arithmetic, find_device, half_precision
+from fedvote.engines.simulate.device import find_device, half_precision, repeatable
 from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
@@ -105,22 +105,22 @@ class Simulation:
 
     def start(self) -> Snapshot:
         """Before round 1."""
-        with arithmetic(self.device, self.precision):
+        with repeatable():
             network = self.network.to(self.device)
             memory = {n: m.expand(len(self.owned), *m.shape).clone() for n, m in self.method.memory(network).items()}
             return Snapshot(0, self.method.init(network, len(self.owned)), memory)
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last."""
-        network, train = self.network.to(self.device), self.data.train.to(self.device)
+        network = self.network.to(self.device, half_precision(self.device, self.precision))
+        train = self.data.train.to(self.device)
         shuffled = torch.randperm(len(self.data.test), generator=Key(self.seed).torch("test"))
         test = self.data.test.rows(shuffled).to(self.device)
-        lots = torch.randperm(len(train), generator=Key(self.seed).torch("calibration"))
-        calibration, _ = train.take(lots[: self.calibrate_on].to(self.device))
+        calibration = self._calibration(train)
         snapshot = _to(since or self.start(), self.device)
         while snapshot.round < self.rounds:
             began = time.perf_counter()
-            with arithmetic(self.device, self.precision):
+            with repeatable():
                 snapshot = self._round(snapshot, network, train)
                 trained = time.perf_counter()
                 quality = judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
@@ -131,10 +131,17 @@ class Simulation:
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
         """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm."""
-        weights = self.method.models(_to(snapshot, CPU).state)["deployed"]
-        lots = torch.randperm(len(self.data.train), generator=Key(self.seed).torch("calibration"))
-        calibration, _ = self.data.train.take(lots[: self.calibrate_on])
-        return self.network.module(weights, self.network.calibrate(weights, calibration))
+        return self.network.module(*self.calibrated(snapshot))
+
+    def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:
+        """The deployed weights and the batch-norm statistics that go with them."""
+        with torch.no_grad():
+            weights = self.method.models(_to(snapshot, CPU).state)["deployed"]
+            return weights, self.network.calibrate(weights, self._calibration(self.data.train))
+
+    def _calibration(self, train: Examples) -> Tensor:
+        lots = torch.randperm(len(train), generator=Key(self.seed).torch("calibration"))
+        return train.take(lots[: self.calibrate_on].to(train.y.device))[0]
 
     def _round(self, last: Snapshot, network: Network, train: Examples) -> Snapshot:
         key = Key(self.seed, last.round + 1)

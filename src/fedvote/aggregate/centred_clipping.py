@@ -1,0 +1,47 @@
+"""The mean of rows cut to a radius around a centre, weighted: centred clipping, Karimireddy et al., 2021.
+
+The centre is 0. Rows are what clients changed (see `Aggregate.merge`), so that 0 is the model all of them started
+from; a hostile share of w then moves the result by at most w x radius an iteration. The paper starts from its last
+result, as it clips momenta, which change little from round to round; ByzFL keeps that result in the object.
+The radius should be about as long as an honest client's change, over all weights: a larger one lets hostile clients
+pull harder, a smaller one slows training down.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fedvote.aggregate.blocks import combine, distances
+from fedvote.aggregate.rule import Aggregate
+from fedvote.core import ConfigError
+
+
+@dataclass(frozen=True)
+class CentredClipping(Aggregate):
+    radius: float = 3.0  # tau
+    iterations: int = 1  # of which each starts from the last one's result
+
+    def __post_init__(self) -> None:
+        if not 0 < self.radius < math.inf:
+            raise ConfigError(f"radius is {self.radius}, expected a finite number above 0")
+        if self.iterations < 1:
+            raise ConfigError(f"iterations is {self.iterations}, expected 1 or more")
+
+    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
+        centre_D = rows_KD.new_zeros(rows_KD.shape[1]).double()
+        for _ in range(self.iterations):
+            centre_D = clipped_mean(rows_KD, weights_K, centre_D, self.radius)
+        return centre_D.to(rows_KD.dtype)
+
+
+def clipped_mean(rows_KD: Tensor, weights_K: Tensor, centre_D: Tensor, radius: float) -> Tensor:
+    """In float64, as the centre is."""
+    # c_k = w_k min(1, tau / ||x_k - v||)
+    distance_K = distances(rows_KD, centre_D)
+    clipped_K = weights_K.double() * (radius / distance_K.clamp(min=radius))
+
+    # v + sum_k c_k (x_k - v)
+    return centre_D + combine(clipped_K, rows_KD) - clipped_K.sum() * centre_D

@@ -1,0 +1,64 @@
+"""Krum, and Multi-Krum for `select` above 1: the rows that lie closest to their neighbours. Blanchard et al., 2017.
+
+A row's score is the sum of its squared distances to the K - f - 2 rows nearest to it, in the paper, in Flower and
+here: f + 1 others are left out, so one of them is honest, and no hostile neighbour is farther away than that one.
+ByzFL takes the K - f nearest and counts the row itself among them, which is `neighbours` = K - f - 1 here; its
+Multi-Krum averages K - f rows, `select` = K - f.
+
+The paper's proof needs K >= 2 f + 3; Flower does not check this, ByzFL asks for K > 2 f. Every client counts once
+(Flower weighs the selected ones by their examples). Of equal scores the first row wins: with one neighbour, K = 3 and
+f = 0, the closest two rows always tie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fedvote.aggregate.blocks import squared_distances
+from fedvote.aggregate.rule import Aggregate, refuse_unequal
+from fedvote.core import ConfigError
+
+
+@dataclass(frozen=True)
+class Krum(Aggregate):
+    byzantine: int = 1  # f, how many clients may be hostile
+    select: int = 1  # m, how many rows are averaged; 1: Krum, more: Multi-Krum
+    neighbours: int = 0  # how many others a score looks at; 0: K - f - 2
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("byzantine", self.byzantine, 0),
+            ("select", self.select, 1),
+            ("neighbours", self.neighbours, 0),
+        ):
+            if value < least:
+                raise ConfigError(f"{name} is {value}, expected {least} or more")
+
+    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
+        refuse_unequal(self, weights_K)
+        neighbours = self._neighbours(len(rows_KD))
+
+        # s_i = sum over the nearest j of ||x_i - x_j||^2; the nearest of all is the row itself
+        nearest_KK = squared_distances(rows_KD, rows_KD).sort(dim=1).values
+        score_K = nearest_KK[:, 1 : 1 + neighbours].sum(1)
+
+        # 1 / m sum over the m lowest s_i of x_i
+        return rows_KD[score_K.argsort(stable=True)[: self.select]].mean(0)
+
+    def _neighbours(self, K: int) -> int:
+        f, needed = self.byzantine, 2 * self.byzantine + 3
+        if needed > K:
+            raise ConfigError(
+                f"Krum with byzantine = {f} needs at least 2 x {f} + 3 = {needed} clients in a round, got {K}; "
+                "take more clients or a smaller byzantine"
+            )
+        if self.select > K - f:
+            raise ConfigError(
+                f"select is {self.select}, expected at most {K - f}: of {K} clients, {f} of them hostile, "
+                "more would always let a hostile one in"
+            )
+        if self.neighbours > K - 1:
+            raise ConfigError(f"neighbours is {self.neighbours}, but each of {K} clients has only {K - 1} others")
+        return self.neighbours or K - f - 2

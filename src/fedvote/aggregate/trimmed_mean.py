@@ -1,0 +1,37 @@
+"""The mean of each coordinate without its largest and smallest values: Yin et al., 2018; counts every client once.
+
+`trim` is how many values go at each end, so it withstands that many hostile clients; Yin et al. and Flower give a
+fraction beta of them instead, trim = floor(beta K).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedvote.aggregate.blocks import blocks
+from fedvote.aggregate.rule import Coordinatewise, refuse_unequal
+from fedvote.core import ConfigError
+
+
+@dataclass(frozen=True)
+class TrimmedMean(Coordinatewise):
+    trim: int = 1  # of each coordinate's values, how many go at each end
+
+    def __post_init__(self) -> None:
+        if self.trim < 0:
+            raise ConfigError(f"trim is {self.trim}, expected 0 or more")
+
+    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
+        refuse_unequal(self, weights_K)
+        K, needed = len(rows_KD), 2 * self.trim + 1
+        if needed > K:
+            raise ConfigError(
+                f"TrimmedMean with trim = {self.trim} needs at least {needed} clients in a round, got {K}; "
+                "take more clients or trim less"
+            )
+        # 1 / (K - 2 t) sum_{t <= k < K - t} x_(k) of the sorted x_(0) <= ... <= x_(K-1)
+        ordered = (block.sort(dim=0).values for block in blocks(rows_KD))
+        return torch.cat([block[self.trim : K - self.trim].mean(0) for block in ordered])

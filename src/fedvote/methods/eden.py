@@ -1,0 +1,99 @@
+"""EDEN with one bit: clients rotate their update at random and send its signs and a scale. Vargaftik et al., 2022.
+
+With one bit EDEN is DRIVE (Vargaftik et al., 2021). A rotated vector looks like noise whatever it was before, so that
+its signs, rotated back, point in its direction. The scale ||x||^2 / ||R x||_1 makes the length right on average: the
+estimate has no bias over uniform rotations, and next to none over the rotations used here, H D, signs drawn at random
+and a Hadamard transform. Its squared error is (pi / 2 - 1) ||x||^2 in the limit of long vectors.
+
+The transform takes powers of two. The papers fill the vector up to one, which costs up to a second bit a weight; here
+it is rotated in blocks, each with a scale of its own, and only the last is filled up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedvote.codecs import Binary, Float32
+from fedvote.codecs.bits import unpack_bits
+from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
+from fedvote.methods.update import FloatMethod, flat, move
+from fedvote.network import Network
+from fedvote.quantize import threshold_binary
+
+
+@dataclass(frozen=True)
+class Eden(FloatMethod):
+    lr: float = 0.001
+    block: int = 8192  # weights that are rotated together, a power of two
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.block < 8 or self.block & (self.block - 1):
+            raise ConfigError(f"block is {self.block}, expected a power of two, 8 or more")
+
+    def local(
+        self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
+    ) -> tuple[Message, State]:
+        ups = [
+            compress(F.pad(x, (0, -len(x) % self._length(len(x)))).view(-1, self._length(len(x))), key)
+            for x, key in zip(self.update(network, down, batches), keys, strict=True)
+        ]
+        return {
+            "signs": torch.stack([signs.flatten() for signs, _ in ups]),
+            "scale": torch.stack([scale for _, scale in ups]),
+        }, memory
+
+    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+        size, shape = len(flat(state)), (ups["scale"].shape[1], -1)
+        total = torch.zeros(ups["signs"].shape[1], device=ups["signs"].device)
+        for signs, scale, client in zip(ups["signs"], ups["scale"], clients, strict=True):
+            total += restore(signs.view(shape), scale, Key(key.seed, key.round, client)).flatten()
+        return move(state, total[:size] / len(clients))
+
+    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+        size = network.D + network.F
+        blocks = math.ceil(size / self._length(size))
+        return {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}
+
+    def _length(self, size: int) -> int:
+        """Of a block; a smaller vector is one block, filled up to the next power of two from 8 on."""
+        return min(self.block, max(8, 1 << (size - 1).bit_length()))
+
+
+def compress(x: Tensor, key: Key) -> tuple[Tensor, Tensor]:
+    """The signs of each rotated block, and its scale."""
+    # R x = H D x
+    rotated = hadamard(x * random_signs(x, key))
+
+    # S = ||x||_2^2 / ||R x||_1, and 0 where x is
+    scale = x.square().sum(1) / rotated.abs().sum(1).clamp_min(torch.finfo(x.dtype).tiny)
+    return threshold_binary(rotated), scale
+
+
+def restore(signs: Tensor, scale: Tensor, key: Key) -> Tensor:
+    """The blocks that signs and scales stand for."""
+    # R^-1 S sign(R x), with R^-1 = D H
+    return hadamard(scale[:, None] * signs) * random_signs(signs, key)
+
+
+def random_signs(like: Tensor, key: Key) -> Tensor:
+    """The diagonal D, a sign for every number of `like`: the same on every device."""
+    count = like.numel()
+    return unpack_bits(key.numpy("rotation").bytes(count // 8), count, like.device).view(like.shape) * 2.0 - 1
+
+
+def hadamard(x: Tensor) -> Tensor:
+    """H x along the last axis, of a length that is a power of two; symmetric and orthogonal, so its own inverse."""
+    size, half = x.shape[-1], 1
+    while half < size:
+        # H_2n = [[H_n, H_n], [H_n, -H_n]]
+        a, b = x.unflatten(-1, (-1, 2, half)).unbind(-2)
+        x = torch.stack([a + b, a - b], -2).flatten(-3)
+        half *= 2
+    return x / math.sqrt(size)

@@ -1,0 +1,145 @@
+"""FetchSGD: clients send count sketches of their updates, the server recovers the largest. Rothchild et al., 2020.
+
+A count sketch is linear: the mean of the clients' sketches is the sketch of their mean update. Momentum and the error
+that is left behind are kept on the server, as sketches. Where the paper subtracts from the error the sketch of what was
+recovered, the authors' code clears every cell of error and momentum that it falls into: `feedback` has both.
+
+A table larger than the vector helps nobody: in small networks it has as many columns as make it no larger than that,
+and k shrinks in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedvote.codecs import Sketch
+from fedvote.codecs.bits import unpack_bits
+from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
+from fedvote.methods.update import FloatMethod, check_above_zero, flat, move
+from fedvote.network import Network
+
+
+@dataclass(frozen=True)
+class FetchSGD(FloatMethod):
+    lr: float = 0.001
+    server_lr: float = 1.0
+    momentum: float = 0.9  # rho, of the server
+    rows: int = 5  # odd, for there to be a median
+    columns: int = 1_000_000
+    k: int = 50_000  # weights that change in a round
+    feedback: str = "clear"  # as in the authors' code, or "subtract", as in the paper
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_above_zero(server_lr=self.server_lr)
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum is {self.momentum}, expected a number from 0 to below 1")
+        if self.rows < 1 or self.rows % 2 == 0:
+            raise ConfigError(f"rows is {self.rows}, expected an odd number, for there to be a median")
+        if self.columns < 1 or self.k < 1:
+            raise ConfigError(f"columns is {self.columns} and k is {self.k}, expected whole numbers above 0")
+        if self.feedback not in ("clear", "subtract"):
+            raise ConfigError(f"feedback is {self.feedback!r}, expected clear or subtract")
+
+    def init(self, network: Network, clients: int) -> State:
+        empty = torch.zeros(self.rows, self.width(network.D + network.F), device=network.start.voted.device)
+        return super().init(network, clients) | {"momentum": empty, "error": empty}
+
+    def local(
+        self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
+    ) -> tuple[Message, State]:
+        update_KN = self.update(network, down, batches)
+        return {"sketch": self.sketch(update_KN.shape[1], keys[0].seed).of(update_KN)}, memory
+
+    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+        sketch = self.sketch(len(flat(state)), key.seed)
+        k = max(1, round(self.k * sketch.columns / self.columns))
+
+        # S_u <- rho S_u + 1/K sum_m S(delta_m),  S_e <- S_e + eta S_u
+        momentum = self.momentum * state["momentum"] + ups["sketch"].mean(0)
+        error = state["error"] + self.server_lr * momentum
+
+        # Delta = Top-k(U(S_e))
+        found_N = largest(sketch.estimate(error), k)
+
+        # S_e <- S_e - S(Delta),  theta <- theta - Delta
+        taken = sketch.of(found_N[None])[0]
+        if self.feedback == "subtract":
+            error = error - taken
+        else:
+            error, momentum = (table.masked_fill(taken != 0, 0) for table in (error, momentum))
+        return move(state, found_N) | {"momentum": momentum, "error": error}
+
+    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+        return {"sketch": Sketch(self.rows, self.width(network.D + network.F))}
+
+    def width(self, size: int) -> int:
+        """How many columns the sketch of so many weights has."""
+        return min(self.columns, math.ceil(size / self.rows))
+
+    def sketch(self, size: int, seed: int) -> CountSketch:
+        return CountSketch(self.rows, self.width(size), size, seed)
+
+
+@dataclass(frozen=True)
+class CountSketch:
+    """A table in which every coordinate is added, with a sign, to one cell of each row. Charikar et al., 2002.
+
+    Coordinates are cut into blocks as long as a row. Coordinate r of a block goes to column (a r + b) mod C, with a and
+    b drawn for each row and block, a without a factor in common with C. Two coordinates of one block never meet, and
+    two of different blocks with probability 1/C, as in any count sketch; but no cell is written twice at a time, so
+    that sums have one order on any device, and no table of places is kept.
+    """
+
+    rows: int
+    columns: int
+    size: int
+    seed: int
+
+    def of(self, x_KN: Tensor) -> Tensor:
+        """(K, rows, columns) the sketches of K vectors."""
+        table = torch.zeros(len(x_KN), self.rows, self.columns, device=x_KN.device)
+        for block, x_KC in enumerate(x_KN.split(self.columns, 1)):
+            padded_KC = F.pad(x_KC, (0, self.columns - x_KC.shape[1]))
+            for row in range(self.rows):
+                a, b, sign_C = self._hash(row, block, x_KN.device)
+
+                # S[(a r + b) mod C] += s_r x_r, read from where each column comes: r = (j - b) / a mod C
+                table[:, row] += (sign_C * padded_KC)[:, self._line(pow(a, -1, self.columns), -b, 0, x_KN.device)]
+        return table
+
+    def estimate(self, table: Tensor) -> Tensor:
+        """(N,) the median over rows of s_r S[(a r + b) mod C]."""
+        found = []
+        for block in range(-(-self.size // self.columns)):
+            hashes = [self._hash(row, block, table.device) for row in range(self.rows)]
+            lines = [self._line(a, 0, b, table.device) for a, b, _ in hashes]
+            cells = [sign * cells[line] for cells, line, (_, _, sign) in zip(table, lines, hashes, strict=True)]
+            found.append(torch.stack(cells).median(0).values)
+        return torch.cat(found)[: self.size]
+
+    def _line(self, a: int, before: int, after: int, device: torch.device) -> Tensor:
+        """a (r + before) + after mod C, for every r."""
+        return (a * (torch.arange(self.columns, device=device) + before) + after) % self.columns
+
+    def _hash(self, row: int, block: int, device: torch.device) -> tuple[int, int, Tensor]:
+        """The factor a, the shift b and the signs of one row and block: the same for all who know the seed."""
+        random = Key(self.seed).numpy(f"sketch {row} {block}")
+        a, b = (int(number) for number in random.integers(1, self.columns + 1, 2))
+        while math.gcd(a, self.columns) > 1:
+            a = a % self.columns + 1
+        nbytes = -(-self.columns // 8)
+        bits = unpack_bits(random.bytes(nbytes), 8 * nbytes, device)[: self.columns]
+        return a, b, bits * 2.0 - 1
+
+
+def largest(x: Tensor, k: int) -> Tensor:
+    """The k coordinates of the largest absolute value, zeros elsewhere."""
+    index = x.abs().topk(min(k, len(x))).indices
+    return torch.zeros_like(x).index_copy(0, index, x[index])

@@ -1,0 +1,79 @@
+"""What methods with float weights share: the server keeps and broadcasts them, clients train them, one model for all.
+
+The update of a client is delta = theta_start - theta_end, over all weights, the voted ones first: a descent direction
+that points like the gradient, so that the server subtracts it. After one SGD step it is the learning rate times the
+gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedvote.codecs import Float32
+from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
+from fedvote.descent import descend
+from fedvote.method import Method
+from fedvote.network import Network
+
+NAMES = ("voted", "float")
+
+
+@dataclass(frozen=True)
+class FloatMethod(Method):
+    """A method whose server keeps float weights. What clients send, and how it is merged, is left to say."""
+
+    def init(self, network: Network, clients: int) -> State:
+        return {"voted": network.start.voted, "float": network.start.floats}
+
+    def broadcast(self, state: State) -> Message:
+        return {name: state[name] for name in NAMES}
+
+    def models(self, state: State) -> dict[str, Weights]:
+        weights = Weights(state["voted"], state["float"])
+        return {"deployed": weights, "float": weights}
+
+    def downlink(self, network: Network) -> dict[str, Codec]:
+        return {"voted": Float32(network.D), "float": Float32(network.F)}
+
+    def train(self, network: Network, down: Message, batches: Batches) -> list[Tensor]:
+        """The voted (K, D) and float (K, F) weights of a stack of clients after their local steps."""
+        start = [down[name].expand(batches.clients, -1) for name in NAMES]
+
+        # theta_m^(t+1) = theta_m^(t) - eta grad f_m(theta_m^(t))
+        return descend(network.loss, start, batches, self.make_optimizer)
+
+    def update(self, network: Network, down: Message, batches: Batches) -> Tensor:
+        """(K, D + F) what every client's local steps took away from the weights that were broadcast."""
+        # delta_m^(k) = theta^(k) - theta_m^(k,tau)
+        return flat(down) - torch.cat(self.train(network, down, batches), 1)
+
+
+def flat(weights: Mapping[str, Tensor]) -> Tensor:
+    """All weights as one vector, the voted ones first."""
+    return torch.cat([weights[name] for name in NAMES])
+
+
+def move(state: State, update: Tensor) -> State:
+    """The weights less an update of all of them."""
+    # theta^(k+1) = theta^(k) - delta^(k)
+    parts = update.split([len(state[name]) for name in NAMES])
+    return {name: state[name] - part for name, part in zip(NAMES, parts, strict=True)}
+
+
+def weighted_sum(weights_K: Tensor, rows_KN: Tensor) -> Tensor:
+    """sum over m of lambda_m x_m: a client at a time, and as sums, which stay in float32 where products are halved."""
+    total_N = torch.zeros(rows_KN.shape[1], device=rows_KN.device)
+    for weight, row_N in zip(weights_K, rows_KN, strict=True):
+        total_N += weight * row_N
+    return total_N
+
+
+def check_above_zero(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ConfigError(f"{name} is {value}, expected a finite number above 0")
