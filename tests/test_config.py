@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fedvote import FedAvg, FedVote
-from fedvote.config import Config, ModelConfig, apply, as_table, build, find, presets, read, to_toml
+from fedvote.config import Config, ModelConfig, presets, read
 from fedvote.core import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import IID, Dirichlet, Shards
@@ -20,6 +20,7 @@ from fedvote.methods import METHODS
 from fedvote.models import MODELS
 from fedvote.quantize import Erf
 from fedvote.reputation import Proportional, Uniform
+from fedvote.tables import apply, as_table, build, find, to_toml
 
 OWN = """
 from dataclasses import dataclass

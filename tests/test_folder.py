@@ -16,13 +16,14 @@ import torch
 from safetensors.torch import save_file
 
 from fedvote import FedAvg, FedVote
-from fedvote.config import Config, FederationConfig, LocalConfig, as_table, build
+from fedvote.config import Config, FederationConfig, LocalConfig, read
 from fedvote.core import ConfigError
 from fedvote.engines.simulate import Snapshot
 from fedvote.engines.simulate.checkpoint import load_snapshot
 from fedvote.experiment import configure, run
 from fedvote.folder import RunFolder, differences
 from fedvote.reputation import Proportional
+from fedvote.tables import as_table, build
 from tests.toy import assert_same
 
 SMALL = Config(
@@ -255,4 +256,4 @@ def test_resuming_by_the_folder_alone_takes_its_configuration(tmp_path: Path) ->
 def test_resuming_by_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"holds no run to go on with"):
         configure(None, [], tmp_path / "typo", True)
-    assert configure("quickstart", [], tmp_path / "new", True)[0].rounds == 20
+    assert configure("one-shot", [], tmp_path / "new", True) == (read("one-shot"), RunFolder(tmp_path / "new"))

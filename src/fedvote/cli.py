@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 
 from fedvote.core import FedVoteError
@@ -45,9 +46,10 @@ def run(
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)
     done = folder.rounds_done() if resume else 0
+    sent = sum(record["uplink_bytes"] for record in folder.metrics()[:done])
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume)
-        for snapshot in watch(snapshots, config.rounds, done):
+        for snapshot in watch(snapshots, config.rounds, done, sent):
             done = snapshot.round
     except KeyboardInterrupt:
         typer.echo(
@@ -147,17 +149,18 @@ def data_show(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a mistake of the user's is one sentence and exit code 2."""
+    code: Any = 0
     try:
-        code: Any = app(arguments, standalone_mode=False)
+        code = app(arguments, standalone_mode=False)
     except FedVoteError as error:
         code = _complain(str(error))
     except typer.Exit as stop:
         code = stop.exit_code
     except typer.Abort:
         code = 130
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # not one of click's own
-            raise
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.format_message())
+    except click.ClickException as error:
         code = _complain(error.format_message())
     sys.exit(code or 0)
 

@@ -15,11 +15,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fedvote.codecs import Binary, Float32, Ternary
-from fedvote.config import find, read
+from fedvote.config import read
 from fedvote.core import Codec, ConfigError, Weights
 from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.models import MODELS
 from fedvote.network import Network
+from fedvote.tables import find
 
 FILE = "network.safetensors"
 STATISTICS = "statistics/"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedvote.config import Config, find, read
+from fedvote.config import Config, read
 from fedvote.core import ConfigError, Key
 from fedvote.data import load
 from fedvote.data.partition import divide
@@ -16,6 +16,7 @@ from fedvote.deployed import save_network
 from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.folder import RunFolder
 from fedvote.models import MODELS
+from fedvote.tables import find
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 
 import fedvote
-from fedvote.config import Config, as_table, read, to_toml
+from fedvote.config import Config, read
 from fedvote.core import ConfigError
 from fedvote.data.show import class_counts
 from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.tables import as_table, to_toml
 
 PART = ".part"  # behind the name of a file that is being written
 

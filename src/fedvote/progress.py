@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from fedvote.engines.simulate import Snapshot
 
 
-def watch(snapshots: Iterable[Snapshot], rounds: int, done: int = 0) -> Iterator[Snapshot]:
-    """The same snapshots, shown as they pass."""
-    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done)
+def watch(snapshots: Iterable[Snapshot], rounds: int, done: int = 0, uplink: int = 0) -> Iterator[Snapshot]:
+    """The same snapshots, shown as they pass; `done` rounds sent `uplink` bytes before."""
+    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, uplink)
 
 
-def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Snapshot]:
-    began, uplink = time.monotonic(), 0
+def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int) -> Iterator[Snapshot]:
+    began = time.monotonic()
     for snapshot in snapshots:
         record = snapshot.record
         uplink += record["uplink_bytes"]
@@ -28,7 +28,7 @@ def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Sn
         yield snapshot
 
 
-def _live(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Snapshot]:
+def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int) -> Iterator[Snapshot]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -48,7 +48,6 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int) -> Iterator[Sna
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    uplink = 0
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("training", total=rounds, completed=done)
         for snapshot in snapshots:

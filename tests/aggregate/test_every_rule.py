@@ -21,8 +21,8 @@ from fedvote.aggregate import (
     Median,
     TrimmedMean,
 )
-from fedvote.config import find
 from fedvote.core import ConfigError, Key
+from fedvote.tables import find
 from tests.toy import assert_same, copied
 
 K, D, F = 9, 6, 2  # F of the K clients are hostile

@@ -81,17 +81,28 @@ def test_geometric_median_goes_to_where_most_of_the_weight_is() -> None:
     assert GeometricMedian()(rows, torch.tensor([0.2, 0.2, 0.6])).tolist() == pytest.approx([2, 0, 0], abs=1e-5)
 
 
-def test_geometric_median_stops_at_its_number_of_iterations() -> None:
-    rows = torch.tensor([[0.0, 0, 0], [0.0, 0, 0], [4.0, 0, 0], [5.0, 0, 0]])
-    # it starts from the median 2, which ways of -2, -2, 2 and 3, cut to 2, do not move; pulls 1/2, 1/2, 1/2, 1/3
-    assert of(GeometricMedian(iterations=1), rows) == pytest.approx([(4 / 2 + 5 / 3) / (3 / 2 + 1 / 3), 0, 0])
+def test_geometric_median_starts_from_the_median_and_one_step_of_clipping() -> None:
+    rows = torch.tensor([[0.0, 0, 0], [1.0, 0, 0], [3.0, 0, 0], [4.0, 0, 0], [9.0, 0, 0]])
+    # ways from 3: -3, -2, 0, 1, 6; cut to 2, the median distance: -2, -2, 0, 1, 2; so from 3 - 1/5
+    pulls = [1 / 2.8, 1 / 1.8, 1 / 0.2, 1 / 1.2, 1 / 6.2]
+    once = (pulls[1] + 3 * pulls[2] + 4 * pulls[3] + 9 * pulls[4]) / sum(pulls)
+    assert of(GeometricMedian(iterations=1), rows) == pytest.approx([once, 0, 0])
     assert of(GeometricMedian(tolerance=0.99), rows) == of(GeometricMedian(iterations=1), rows)
+    assert of(GeometricMedian(), rows) == pytest.approx([3, 0, 0], abs=1e-4)
 
 
 def test_smoothing_bounds_the_pull_of_a_near_row() -> None:
-    rows = torch.tensor([[0.0, 0, 0], [0.0, 0, 0], [4.0, 0, 0], [5.0, 0, 0]])
-    # pulls 1/3 each
-    assert of(GeometricMedian(iterations=1, smoothing=3.0), rows) == pytest.approx([2.25, 0, 0])
+    rows = torch.tensor([[0.0, 0, 0], [1.0, 0, 0], [3.0, 0, 0], [4.0, 0, 0], [9.0, 0, 0]])
+    pulls = [1 / 2.8, 1 / 2, 1 / 2, 1 / 2, 1 / 6.2]
+    once = (pulls[1] + 3 * pulls[2] + 4 * pulls[3] + 9 * pulls[4]) / sum(pulls)
+    assert of(GeometricMedian(iterations=1, smoothing=2.0), rows) == pytest.approx([once, 0, 0])
+
+
+@pytest.mark.parametrize("far", [1e6, 1e12, 1e30])
+def test_how_far_a_hostile_row_lies_does_not_change_where_the_iteration_stops(far: float) -> None:
+    near = torch.cat([FIVE[:4], torch.tensor([[0.0, 1e4, 0.0]])])
+    hostile = torch.cat([FIVE[:4], torch.tensor([[0.0, far, 0.0]])])
+    assert of(GeometricMedian(), hostile) == pytest.approx(of(GeometricMedian(), near), abs=0.01)
 
 
 def test_geometric_median_gets_away_from_a_row_it_starts_near() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fedvote import FedVote, Simulation
 from fedvote.codecs import Header, unpack
-from fedvote.core import Batches, ConfigError, Key, State
+from fedvote.core import Batches, ConfigError, Key, State, WireError
 from fedvote.methods import fedvote as module
 from fedvote.network import Network
 from fedvote.quantize import NORMALISATIONS, Normalisation
@@ -279,3 +279,10 @@ def test_ballots_travel_at_one_bit_or_a_fifth_of_a_byte_each() -> None:
 def test_values_that_make_no_sense_are_refused_with_those_that_do(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         FedVote(**options)
+
+
+@pytest.mark.parametrize(("level", "levels"), [([0, 3, 1], 2), ([0, 0, 0], 0)])
+def test_a_broadcast_beyond_its_own_levels_is_refused(level: list[int], levels: int) -> None:
+    down = {"level": torch.tensor(level, dtype=torch.int16), "levels": torch.tensor([levels], dtype=torch.int16)}
+    with pytest.raises(WireError, match=f"level {max(level)}, expected at most {levels}"):
+        FedVote().soft(down)

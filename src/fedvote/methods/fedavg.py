@@ -29,7 +29,7 @@ class FedAvg(FloatMethod):
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
         # theta = sum_m (n_m / n) theta_m, or what another rule makes of these shares and models
-        counts = ups["samples"][:, 0] if self.by_samples else torch.ones_like(ups["voted"][:, 0])
+        counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
         share_K = counts / counts.sum()
         return self.aggregate.merge(state, ups, share_K)
 

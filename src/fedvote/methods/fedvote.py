@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Tallies, Ternary
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
+from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights, WireError
 from fedvote.descent import descend
 from fedvote.method import Method
 from fedvote.network import Network
@@ -150,6 +150,9 @@ class FedVote(Method):
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
+        highest, most = int(message["level"].max()), int(message["levels"])
+        if not highest <= most or most < 1:
+            raise WireError(f"a soft vote of level {highest}, expected at most {most}, and that at least 1")
         return clip(from_level(message["level"], int(message["levels"]) + 1), self.p_min)
 
     def ballot_codec(self, down: Message) -> Codec:

@@ -1,0 +1,160 @@
+"""Tables to frozen dataclasses and back: every key and type is checked, parts are chosen by name from registries."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import inspect
+import json
+import sys
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedvote.core import ConfigError
+
+Table = dict[str, Any]
+
+
+def apply(table: Table, setting: str) -> None:
+    """Put `a.b=c` into a table. A name set for a whole part (`method=fedavg`) replaces that part."""
+    path, equals, text = setting.partition("=")
+    if not equals or not all(path.split(".")):
+        raise ConfigError(f"--set {setting!r} is not of the form a.b=c; for example --set method.lr=0.01")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *parents, last = path.split(".")
+    for name in parents:
+        child = table.setdefault(name, {})
+        if isinstance(child, str):
+            child = table[name] = {"name": child}
+        if not isinstance(child, dict):
+            raise ConfigError(f"--set {setting!r}: {name} is a value, not a table")
+        table = child
+    table[last] = value
+
+
+def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
+    """What a registry has under a name, or a user's own as path/to/file.py:Name."""
+    if name in registry:
+        return registry[name]
+    file, _, attribute = name.rpartition(":")
+    if not file.endswith(".py"):
+        raise ConfigError(f"{where} {name!r} is not known; known: {', '.join(registry)}; or your own as FILE.py:NAME")
+    if not Path(file).is_file():
+        raise ConfigError(f"{where} {name!r}: there is no Python file {file}")
+    module = _module(Path(file))
+    if not hasattr(module, attribute):
+        raise ConfigError(f"{where} {name!r}: {file} has no {attribute}")
+    found = getattr(module, attribute)
+    found.registered_as = name  # so that the configuration can be written back
+    return found
+
+
+def _module(file: Path) -> types.ModuleType:
+    """A user's own file, run once; it goes by its whole path, so that it hides no other module."""
+    name = str(file.resolve())
+    spec = importlib.util.spec_from_file_location(name, name)
+    if name not in sys.modules and spec is not None and spec.loader is not None:
+        sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look there
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except Exception as error:
+            del sys.modules[name]
+            raise ConfigError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    return sys.modules[name]
+
+
+def name_of(registry: Mapping[str, Any], part: Any) -> str:
+    names = {kind: name for name, kind in registry.items()}
+    return names[type(part)] if type(part) in names else str(type(part).registered_as)
+
+
+def build(cls: type, table: Any, where: str = "") -> Any:
+    """A dataclass from a table; every key and every type is checked."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} is {table!r}, expected a table")
+    fields, hints = {f.name: f for f in dataclasses.fields(cls)}, typing.get_type_hints(cls)
+    values = {}
+    for key, value in table.items():
+        if key not in fields:
+            raise ConfigError(
+                f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}"
+            )
+        path = f"{where}.{key}" if where else key
+        if "registry" in fields[key].metadata:
+            values[key] = _build_part(fields[key], hints[key], value, path)
+        elif dataclasses.is_dataclass(hints[key]):
+            values[key] = build(
+                typing.cast(type, hints[key]), {"name": value} if isinstance(value, str) else value, path
+            )
+        else:
+            values[key] = _convert(value, hints[key], path)
+    return cls(**values)
+
+
+def _build_part(slot: dataclasses.Field[Any], expected: type, value: Any, where: str) -> Any:
+    """A part chosen by name from a registry; without a name, the default one."""
+    registry = slot.metadata["registry"]
+    table = {"name": value} if isinstance(value, str) else value
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} is {value!r}, expected a name or a table; known: {', '.join(registry)}")
+    name = table.get("name", name_of(registry, slot.default))
+    options = {key: value for key, value in table.items() if key != "name"}
+    kind = find(registry, str(name), where)
+    if not (isinstance(kind, type) and issubclass(kind, expected)):
+        raise ConfigError(f"{where} {name!r} is not a {expected.__name__}; known: {', '.join(registry)}")
+    if inspect.isabstract(kind):
+        raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(sorted(kind.__abstractmethods__))}")
+    return build(kind, options, f"{where} {name!r}")
+
+
+def _convert(value: Any, kind: Any, where: str) -> Any:
+    """A TOML value as the type a field declares, or ConfigError."""
+    options = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    for option in options:
+        plain = typing.get_origin(option) or option
+        if plain is tuple and isinstance(value, list) and all(isinstance(v, str) for v in value):
+            return tuple(value)
+        if plain is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if plain is Mapping and isinstance(value, Mapping):
+            return dict(value)
+        if plain in (int, str, bool) and type(value) is plain:
+            return value
+    names = " or ".join(getattr(option, "__name__", str(option)) for option in options)
+    raise ConfigError(f"{where} is {value!r}, expected {names}")
+
+
+def as_table(part: Any) -> Table:
+    """Every field of a configuration, as TOML can hold it; what is None is left out."""
+    table: Table = {}
+    for slot in dataclasses.fields(part):
+        value = getattr(part, slot.name)
+        if "registry" in slot.metadata:
+            table[slot.name] = {"name": name_of(slot.metadata["registry"], value), **as_table(value)}
+        elif dataclasses.is_dataclass(value):
+            table[slot.name] = as_table(value)
+        elif value is not None:
+            table[slot.name] = list(value) if isinstance(value, tuple) else value
+    return table
+
+
+def to_toml(table: Table, path: str = "") -> str:
+    """A table of tables, strings, numbers, booleans and lists of them, as TOML."""
+    lines = [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in table.items()
+        if not isinstance(value, Mapping)
+    ]
+    text = "\n".join(([f"[{path}]"] if path and lines else []) + lines)
+    parts = [text] if text else []
+    for key, value in table.items():
+        if isinstance(value, Mapping) and value:
+            parts.append(to_toml(dict(value), f"{path}.{key}" if path else key).rstrip())
+    return "\n\n".join(parts) + "\n"
