@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-.PHONY: demo test lint types unit bench clean
+.PHONY: demo test lint types unit bench fuzz clean
 
 demo: $(READY)
 	rm -rf runs/demo
@@ -24,7 +24,10 @@ unit: $(READY)
 	$(BIN)/pytest --durations=10
 
 bench: $(READY)
-	$(BIN)/python benchmarks/simulate.py
+	$(BIN)/fedvote bench codec
+
+fuzz: $(READY)
+	$(BIN)/python -m fedvote.codecs.fuzz --frames 1000000
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

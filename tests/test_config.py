@@ -278,3 +278,17 @@ def test_a_users_own_model_is_found_by_file_and_name(own: Path) -> None:
 )
 def test_a_users_own_method_that_is_none_is_refused(name: str, sentence: str, own: Path) -> None:
     refuse(sentence, "", f"method={own.parent / name}")
+
+
+def test_a_method_of_ones_own_that_is_not_complete_is_refused_naming_what_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "half.py"
+    file.write_text("from fedvote.method import Method\n\nclass Half(Method):\n    pass\n")
+    with pytest.raises(ConfigError, match="is not complete: it lacks broadcast, downlink, init, local"):
+        read("quickstart", [f"method={file}:Half"])
+
+
+def test_a_file_of_ones_own_that_fails_is_refused_naming_the_failure(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("1 / 0\n")
+    with pytest.raises(ConfigError, match="cannot be loaded: ZeroDivisionError: division by zero"):
+        read("quickstart", [f"method={file}:Any"])

@@ -64,6 +64,29 @@ def run(
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
 
 
+@app.command()
+def sweep(
+    source: Annotated[str, typer.Argument(metavar="PRESET | FILE.toml", help="What to run.")],
+    over: Annotated[list[str], typer.Option(metavar="A.B=V1,V2,...", help="Values to try, or paper-grid; repeatable.")],
+    set: Settings = None,
+    device: Device = "auto",
+    out: Annotated[Path | None, typer.Option(help="Where the run folders go; else runs/sweep-NAME.")] = None,
+) -> None:
+    """Run one configuration over many values, find the best; started again, it goes on where it was."""
+    from fedvote.report import write_report
+    from fedvote.sweep import best, save
+    from fedvote.sweep import sweep as run_sweep
+
+    folder = out or Path("runs") / f"sweep-{Path(source).stem}"
+    done = []
+    for point in run_sweep(source, over, set or [], folder, device):
+        done.append(point)
+        typer.echo(f"{' '.join(point.settings):40}  accuracy {point.record['accuracy']:6.1%}")
+    save(done, folder / "sweep.json")
+    page = write_report([point.folder for point in done], folder / "report.html")
+    typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
+
+
 @app.command(name="list")
 def list_names(
     kind: Annotated[

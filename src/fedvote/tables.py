@@ -110,7 +110,8 @@ def _build_part(slot: dataclasses.Field[Any], expected: type, value: Any, where:
     if not (isinstance(kind, type) and issubclass(kind, expected)):
         raise ConfigError(f"{where} {name!r} is not a {expected.__name__}; known: {', '.join(registry)}")
     if inspect.isabstract(kind):
-        raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(sorted(kind.__abstractmethods__))}")
+        missing = [member for member in dir(kind) if getattr(getattr(kind, member), "__isabstractmethod__", False)]
+        raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
     return build(kind, options, f"{where} {name!r}")
 
 

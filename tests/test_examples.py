@@ -1,0 +1,25 @@
+"""The examples run as they say, with nothing else changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedvote.cli import main
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_a_method_of_ones_own_learns_and_resumes(tmp_path: Path) -> None:
+    method = f"method={EXAMPLES / 'add_a_method.py'}:TernGrad"
+    for rounds in (2, 4):
+        with pytest.raises(SystemExit) as stop:
+            main(["run", "--set", method, "--set", f"rounds={rounds}", "--out", str(tmp_path / "run"), "--resume",
+                  "--device", "cpu", "quickstart"])  # fmt: skip
+        assert stop.value.code == 0
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [record["round"] for record in records] == [1, 2, 3, 4]
+    assert records[-1]["accuracy"] > 0.5 and records[-1]["loss"] < records[0]["loss"]
+    assert 1.6 < records[-1]["uplink_bits_per_weight"] < 1.8
