@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote
+from fedvote.aggregate import Krum
 from fedvote.codecs import Header, pack
-from fedvote.core import Examples, Key, WireError
+from fedvote.core import ConfigError, Examples, Key, WireError
 from fedvote.network import Network
 from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
 from tests.toy import CLIENTS, Federation, assert_same, batches, examples, keys, memory, owned, three_weights
@@ -111,3 +112,13 @@ def test_the_whole_federation_need_not_take_part() -> None:
     state = federation.round(federation.start(), 1, [4])
     assert state["vote_weight"].tolist() == [0, 0, 0, 0, 1]
     assert owned([4])[0].tolist()[0] == 160
+
+
+def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_run() -> None:
+    federation = Federation(FedAvg(aggregate=Krum(byzantine=1)))
+    network, method, state = federation.network, federation.method, federation.start()
+    broadcast, frames = federation.frames(state, 1, range(5))
+    closed = close_round(method, network, state, broadcast, frames | {0: b"noise"}, Key(0, 1))
+    assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
+    with pytest.raises(ConfigError, match="4"):  # nobody's noise: the configuration asks for what cannot be
+        close_round(method, network, state, broadcast, {m: frames[m] for m in range(4)}, Key(0, 1))

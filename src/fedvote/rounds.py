@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 
 from fedvote.codecs import Header, pack, unpack
-from fedvote.core import SERVER, Batches, Examples, Key, Message, State, WireError
+from fedvote.core import SERVER, Batches, ConfigError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
 
@@ -67,7 +67,14 @@ def close_round(
             refused[client] = f"client {client}: {error}"
     if messages:
         ups = {name: torch.stack([message[name] for message in messages.values()]) for name in codecs}
-        state = method.merge(state, ups, list(messages), key)
+        try:
+            state = method.merge(state, ups, list(messages), key)
+        except ConfigError as error:
+            if not refused:
+                raise
+            # too few are left for the rule: the round counts for nothing, and nobody can stop a run by sending noise
+            refused |= {client: f"client {client}: not counted, since {error}" for client in messages}
+            messages = {}
     return Closed(state, list(messages), refused)
 
 
