@@ -188,7 +188,7 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["run", "--device", "tpu"], "device is 'tpu', expected auto, cpu or cuda"),
         (["run", "--resume", "--out", "nowhere"], "nowhere holds no run to go on with"),
         (["train"], "No such command 'train'"),
-        (["list", "colours"], "cannot list 'colours'; known: methods, reputations"),
+        (["list", "colours"], "cannot list 'colours'; known: methods, attacks"),
         (["report"], "Missing argument"),
         (["report", "nowhere"], "has no config.toml"),
         (["data", "check", "mnist"], "there is no dataset 'mnist'"),

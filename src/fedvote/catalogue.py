@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.aggregate import AGGREGATES
+from fedvote.attacks import ATTACKS
 from fedvote.config import presets
 from fedvote.core import ConfigError
 from fedvote.data import DATASETS
@@ -19,6 +20,7 @@ from fedvote.reputation import REPUTATIONS
 
 KINDS: dict[str, Mapping[str, Any]] = {
     "methods": METHODS,
+    "attacks": ATTACKS,
     "reputations": REPUTATIONS,
     "aggregates": AGGREGATES,
     "normalisations": NORMALISATIONS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.core import ConfigError
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.method import Method
@@ -24,6 +25,8 @@ class DataConfig:
 class FederationConfig:
     clients: int = 11
     cohort: int = 0  # clients of one round; 0: all of them
+    hostile: int = 0  # clients that attack, drawn from the seed
+    oracle: bool = False  # count only honest clients: a yardstick that no server could run
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Config:
     federation: FederationConfig = FederationConfig()
     model: ModelConfig = ModelConfig()
     method: Method = field(default=FedVote(), metadata={"registry": METHODS})
+    attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})
     local: LocalConfig = LocalConfig()
     engine: EngineConfig = EngineConfig()
 

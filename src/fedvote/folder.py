@@ -80,7 +80,11 @@ class RunFolder:
     def describe(self, simulation: Simulation) -> None:
         """Who has what data, and what the run was made with."""
         counts = class_counts(simulation.data, [part.numpy() for part in simulation.owned])
-        clients = {"classes": list(simulation.data.classes), "counts": counts.tolist(), "hostile": []}
+        clients = {
+            "classes": list(simulation.data.classes),
+            "counts": counts.tolist(),
+            "hostile": list(simulation.hostile),
+        }
         write(self.path / "clients.json", json.dumps(clients))
         write(self.path / "environment.json", json.dumps(environment(simulation.device), indent=2) + "\n")
 

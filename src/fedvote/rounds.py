@@ -5,11 +5,12 @@ All that passes between the three functions is bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
+from fedvote.attacks import Attack, Seen
 from fedvote.codecs import Header, pack, unpack
 from fedvote.core import SERVER, Batches, ConfigError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
@@ -50,6 +51,32 @@ def clients_turn(
     codecs = method.uplink(network, down)
     headers = [_header(method, network, key.round, key.client) for key in keys]
     return [pack(header, {n: up[k] for n, up in ups.items()}, codecs) for k, header in enumerate(headers)], memory
+
+
+def hostile_turn(
+    attack: Attack,
+    method: Method,
+    network: Network,
+    broadcast: bytes,
+    frames: Mapping[int, bytes],
+    hostile: Container[int],
+    key: Key,
+) -> dict[int, bytes]:
+    """The frames of a round after hostile clients have replaced theirs. Nothing after this knows who they are."""
+    mine = [client for client in sorted(frames) if client in hostile]
+    if not mine or type(attack).tamper is Attack.tamper:
+        return dict(frames)
+    codecs = method.uplink(network, _read_broadcast(method, network, broadcast, key.round))
+    header = {client: _header(method, network, key.round, client) for client in frames}
+
+    def read(clients: list[int]) -> Message:
+        messages = [unpack(frames[c], header[c], codecs, network.start.voted.device) for c in clients]
+        return {name: torch.stack([message[name] for message in messages]) for name in codecs} if messages else {}
+
+    honest = read([client for client in sorted(frames) if client not in hostile]) if attack.omniscient else {}
+    sent = attack.tamper(Seen(read(mine), honest, [Key(key.seed, key.round, client) for client in mine]))
+    forged = {c: pack(header[c], {n: rows[i] for n, rows in sent.items()}, codecs) for i, c in enumerate(mine)}
+    return {**frames, **forged}
 
 
 def close_round(

@@ -116,12 +116,12 @@ def test_every_client_and_round_has_a_rotation_of_its_own() -> None:
 @pytest.mark.parametrize("block", [16, 128, 8192])
 def test_the_server_averages_what_clients_mean_and_subtracts_it(block: int) -> None:
     method = Eden(block=block)
-    federation = Federation(method)
+    federation = Federation(method, seed=7)
     network, cohort = federation.network, (1, 4)
     turn = batches(federation.data, cohort, steps=federation.steps)
     size, length = network.D + network.F, min(block, 128)
     expected = torch.zeros(size)
-    for update, key in zip(method.update(network, federation.start(), turn), keys(cohort), strict=True):
+    for update, key in zip(method.update(network, federation.start(), turn), keys(cohort, seed=7), strict=True):
         blocks = torch.cat([update, torch.zeros(-size % length)]).view(-1, length)
         expected += restore(*compress(blocks, key), key).flatten()[:size] / 2
     state = federation.states([cohort])[-1]

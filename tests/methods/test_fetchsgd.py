@@ -11,9 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedvote import FedAvg
 from fedvote.core import ConfigError, Key, State
 from fedvote.methods import FetchSGD
 from fedvote.methods.fetchsgd import CountSketch, largest
+from fedvote.methods.update import flat
 from fedvote.network import Network
 from tests.toy import Federation, module, three_weights
 
@@ -171,19 +173,27 @@ def test_the_servers_rule_by_hand_over_two_rounds(feedback: str) -> None:
     torch.testing.assert_close(second["float"], first["float"])
 
 
+def test_with_a_sketch_that_loses_nothing_it_is_fedavg() -> None:
+    everything = FetchSGD(lr=0.01, rows=1, columns=10**9, k=10**9, momentum=0.0)
+    found, expected = (Federation(method, seed=7).states([(0, 2)])[-1] for method in (everything, FedAvg(lr=0.01)))
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=0, atol=1e-5)
+
+
 def test_the_broadcast_is_the_weights_and_nothing_else() -> None:
     federation = Federation(FetchSGD())
     assert federation.method.broadcast(federation.states([range(5)])[-1]).keys() == {"voted", "float"}
 
 
-def test_a_table_is_never_larger_than_the_vector_and_k_keeps_its_share() -> None:
+def test_a_table_is_no_larger_than_the_vector_and_no_more_weights_change_than_it_has_columns() -> None:
     assert FetchSGD().width(13_000_000) == 1_000_000
     assert FetchSGD().width(1_000_000) == 200_000
     assert FetchSGD(rows=3, columns=10).width(1) == 1
-    method, network = FetchSGD(columns=1000, k=500), Network(module())  # 111 weights, so 23 columns and k = 12
-    state = Federation(method, network).states([range(5)])[-1]
-    assert state["error"].shape == (5, 23)
-    assert int((state["voted"] != network.start.voted).sum() + (state["float"] != network.start.floats).sum()) == 12
+    network = Network(module())  # 111 weights
+    for k, changed in [(10**6, 23), (7, 7)]:
+        state = Federation(FetchSGD(k=k), network).states([range(5)])[-1]
+        assert state["error"].shape == (5, 23)
+        assert int((flat(state) != flat(FetchSGD().init(network, 5))).sum()) == changed
 
 
 def test_a_cell_is_four_bytes() -> None:

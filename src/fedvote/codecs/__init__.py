@@ -5,6 +5,7 @@ from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import Float32
 from fedvote.codecs.frame import Header, pack, unpack
 from fedvote.codecs.integers import Integers
+from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.sparse import Sparse
 from fedvote.codecs.tallies import Tallies
@@ -16,6 +17,7 @@ __all__ = [
     "Float32",
     "Header",
     "Integers",
+    "Signed",
     "Sketch",
     "Sparse",
     "Tallies",

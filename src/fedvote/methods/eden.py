@@ -29,7 +29,7 @@ from fedvote.quantize import threshold_binary
 
 @dataclass(frozen=True)
 class Eden(FloatMethod):
-    lr: float = 0.001
+    lr: float = 0.003
     block: int = 8192  # weights that are rotated together, a power of two
 
     def __post_init__(self) -> None:

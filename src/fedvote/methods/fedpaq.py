@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Float32, Integers, Tallies
+from fedvote.codecs import Float32, Signed
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
 from fedvote.methods.update import FloatMethod, move, weighted_sum
 from fedvote.network import Network
@@ -46,16 +46,16 @@ class FedPAQ(FloatMethod):
             qsgd(update_N, norm, self.levels, key.torch("rounding", update_N.device))
             for update_N, norm, key in zip(update_KN, norm_K, keys, strict=True)
         ]
-        return {"level": torch.stack(rounded) + self.levels, "norm": norm_K[:, None]}, memory
+        return {"level": torch.stack(rounded), "norm": norm_K[:, None]}, memory
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        # delta = 1/K sum_m ||x_m|| (level - s) / s
+        # delta = 1/K sum_m ||x_m|| level / s
         scale_K = ups["norm"][:, 0] / (self.levels * len(clients))
-        return move(state, weighted_sum(scale_K, ups["level"] - self.levels))
+        return move(state, weighted_sum(scale_K, ups["level"]))
 
     def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
-        codec = Tallies if self.coding == "entropy" else Integers
-        return {"level": codec(network.D + network.F), "norm": Float32(1)}
+        levels = Signed(network.D + network.F, self.levels, self.coding == "entropy")
+        return {"level": levels, "norm": Float32(1)}
 
 
 def qsgd(x: Tensor, norm: Tensor, levels: int, generator: torch.Generator) -> Tensor:

@@ -2,10 +2,11 @@
 
 A count sketch is linear: the mean of the clients' sketches is the sketch of their mean update. Momentum and the error
 that is left behind are kept on the server, as sketches. Where the paper subtracts from the error the sketch of what was
-recovered, the authors' code clears every cell of error and momentum that it falls into: `feedback` has both.
+recovered, the authors' code clears every cell of error and momentum that it falls into: `feedback` has both. The code's
+rule is the default, since the paper's was seen to diverge where estimates are noisy.
 
-A table larger than the vector helps nobody: in small networks it has as many columns as make it no larger than that,
-and k shrinks in proportion.
+A table larger than the vector helps nobody: in small networks it has only as many columns as make it as large, and no
+more weights change in a round than it has columns.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from fedvote.network import Network
 
 @dataclass(frozen=True)
 class FetchSGD(FloatMethod):
-    lr: float = 0.001
-    server_lr: float = 1.0
+    lr: float = 0.003
+    server_lr: float = 1.0  # eta of the server
     momentum: float = 0.9  # rho, of the server
     rows: int = 5  # odd, for there to be a median
-    columns: int = 1_000_000
-    k: int = 50_000  # weights that change in a round
+    columns: int = 1_000_000  # at most
+    k: int = 50_000  # weights that change in a round, at most
     feedback: str = "clear"  # as in the authors' code, or "subtract", as in the paper
 
     def __post_init__(self) -> None:
@@ -59,14 +60,13 @@ class FetchSGD(FloatMethod):
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
         sketch = self.sketch(len(flat(state)), key.seed)
-        k = max(1, round(self.k * sketch.columns / self.columns))
 
         # S_u <- rho S_u + 1/K sum_m S(delta_m),  S_e <- S_e + eta S_u
         momentum = self.momentum * state["momentum"] + ups["sketch"].mean(0)
         error = state["error"] + self.server_lr * momentum
 
         # Delta = Top-k(U(S_e))
-        found_N = largest(sketch.estimate(error), k)
+        found_N = largest(sketch.estimate(error), min(self.k, sketch.columns))
 
         # S_e <- S_e - S(Delta),  theta <- theta - Delta
         taken = sketch.of(found_N[None])[0]

@@ -22,8 +22,8 @@ from fedvote.quantize import threshold_binary
 
 @dataclass(frozen=True)
 class SignSGD(FloatMethod):
-    lr: float = 0.001
-    server_lr: float = 0.003  # by how much the server moves every weight
+    lr: float = 0.003
+    server_lr: float = 0.01  # by how much the server moves every weight
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,8 +20,8 @@ from fedvote.quantize import threshold_binary
 
 @dataclass(frozen=True)
 class Signum(FloatMethod):
-    lr: float = 0.001
-    server_lr: float = 0.003  # by how much the server moves every weight
+    lr: float = 0.003
+    server_lr: float = 0.01  # by how much the server moves every weight
     beta: float = 0.9  # how much of the old momentum stays
 
     def __post_init__(self) -> None:

@@ -66,7 +66,7 @@ def move(state: State, update: Tensor) -> State:
 
 
 def weighted_sum(weights_K: Tensor, rows_KN: Tensor) -> Tensor:
-    """sum over m of lambda_m x_m: a client at a time, and as sums, which stay in float32 where products are halved."""
+    """sum over m of lambda_m x_m, a client at a time, so that a stack of small integers never becomes one of floats."""
     total_N = torch.zeros(rows_KN.shape[1], device=rows_KN.device)
     for weight, row_N in zip(weights_K, rows_KN, strict=True):
         total_N += weight * row_N

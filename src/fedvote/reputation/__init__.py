@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from fedvote.reputation.cut import Cut
 from fedvote.reputation.proportional import Proportional
 from fedvote.reputation.rule import Ballots, Reputation, Verdict
 from fedvote.reputation.uniform import Uniform
 
-REPUTATIONS: dict[str, type[Reputation]] = {"uniform": Uniform, "proportional": Proportional}
+REPUTATIONS: dict[str, type[Reputation]] = {"uniform": Uniform, "proportional": Proportional, "cut": Cut}
 
-__all__ = ["REPUTATIONS", "Ballots", "Proportional", "Reputation", "Uniform", "Verdict"]
+__all__ = ["REPUTATIONS", "Ballots", "Cut", "Proportional", "Reputation", "Uniform", "Verdict"]

@@ -10,14 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, Dataset, Examples, Key, State, Weights
+from fedvote.attacks import Attack, Nothing
+from fedvote.attacks.attack import Poisoned
+from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
 from fedvote.engines.simulate.device import find_device, half_precision, repeatable
 from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
+from fedvote.rounds import clients_turn, close_round, draw_batches, hostile_turn, open_round
 
 CPU = torch.device("cpu")
 
@@ -50,6 +52,9 @@ class Simulation:
     stack: int = 0  # clients trained at once; 0: the whole cohort
     test_batch: int = 1000
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
+    attack: Attack = field(default_factory=Nothing)
+    hostile: tuple[int, ...] = ()  # who attacks; the server is never told
+    oracle: bool = False  # whether only honest clients are counted: a yardstick, which no server could run
 
     @classmethod
     def of(
@@ -71,6 +76,9 @@ class Simulation:
         stack: int = 0,
         test_batch: int = 1000,
         calibrate_on: int = 1000,
+        attack: Attack | None = None,
+        hostile: int = 0,
+        oracle: bool = False,
     ) -> Simulation:
         """Divide the data among the clients, turn the module into a network, and check that they fit."""
         whole = {"rounds": rounds, "clients": clients, "steps": steps, "batch": batch}
@@ -79,6 +87,8 @@ class Simulation:
                 raise ConfigError(f"{name} is {value}, expected a whole number above 0")
         if not 0 <= cohort <= clients:
             raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
+        if not 0 <= hostile < clients:
+            raise ConfigError(f"hostile is {hostile}, expected 0 to {clients - 1}: one client at least is honest")
         if stack < 0:
             raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
         network = Network(module, seed, keep_float)
@@ -101,6 +111,9 @@ class Simulation:
             stack,
             test_batch,
             calibrate_on,
+            attack or Nothing(),
+            tuple(sorted(Key(seed).numpy("hostile").choice(clients, hostile, replace=False).tolist())),
+            oracle,
         )
 
     def start(self) -> Snapshot:
@@ -152,13 +165,15 @@ class Simulation:
         size = self.stack or self.cohort
         for clients in (cohort[i : i + size] for i in range(0, len(cohort), size)):
             keys = [Key(self.seed, key.round, client) for client in clients]
-            batches = draw_batches(train, [self.owned[c] for c in clients], self.steps, self.batch, keys)
+            batches = self._batches(train, keys)
             mine = {name: values[clients] for name, values in memory.items()}
             sent, mine = clients_turn(self.method, network, broadcast, batches, mine, keys)
             frames |= dict(zip(clients, sent, strict=True))
             for name, values in mine.items():
                 memory[name][clients] = values
-        closed = close_round(self.method, network, last.state, broadcast, frames, key)
+        frames = hostile_turn(self.attack, self.method, network, broadcast, frames, self.hostile, key)
+        counted = {c: frame for c, frame in frames.items() if not (self.oracle and c in self.hostile)}
+        closed = close_round(self.method, network, last.state, broadcast, counted, key)
         up, down = sum(map(len, frames.values())), len(broadcast) * len(cohort)
         record = {
             "uplink_bytes": up,
@@ -171,10 +186,21 @@ class Simulation:
         }
         return Snapshot(key.round, closed.state, memory, record)
 
+    def _batches(self, train: Examples, keys: Sequence[Key]) -> Batches:
+        """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
+        batches = draw_batches(train, [self.owned[key.client] for key in keys], self.steps, self.batch, keys)
+        hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
+        if not hostile or type(self.attack).poison is Attack.poison:
+            return batches
+        whose = [keys[row] for row in hostile]
+        return Poisoned(
+            batches.examples, batches.index_KSB, batches.samples_K, self.attack, hostile, len(self.data.classes), whose
+        )
+
     def _weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Who had which share in the tally, where shares differ."""
+        """Who had which share in the tally, where shares differ or clients are hostile."""
         weights = self.method.vote_weights(state)
-        if weights is None or len(weights[counted].unique()) < 2:
+        if weights is None or not (self.hostile or len(weights[counted].unique()) > 1):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
 

@@ -1,0 +1,14 @@
+"""Inverse sign: every vote, or weight, with its sign turned round (Section VI). Knows its own message alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedvote.attacks.attack import Attack, Seen, bulk
+from fedvote.core import Message
+
+
+@dataclass(frozen=True)
+class Inverse(Attack):
+    def tamper(self, seen: Seen) -> Message:
+        return seen.own | {name: -seen.own[name] for name in bulk(seen.own)}

@@ -1,0 +1,12 @@
+"""No attack: hostile clients behave like all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedvote.attacks.attack import Attack
+
+
+@dataclass(frozen=True)
+class Nothing(Attack):
+    pass

@@ -1,0 +1,27 @@
+"""Partial flip: a share of the votes, or weights, drawn anew each round, is inverted. Knows its own message alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from fedvote.attacks.attack import Attack, Seen, bulk
+from fedvote.core import ConfigError, Message
+
+
+@dataclass(frozen=True)
+class Partial(Attack):
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ConfigError(f"share is {self.share}, expected a number from 0 to 1")
+
+    def tamper(self, seen: Seen) -> Message:
+        sent = dict(seen.own)
+        for name in bulk(seen.own):
+            lots = [torch.rand(row.shape, generator=key.torch(f"attack {name}", row.device), device=row.device)
+                    for row, key in zip(seen.own[name], seen.keys, strict=True)]  # fmt: skip
+            sent[name] = torch.where(torch.stack(lots) < self.share, -seen.own[name], seen.own[name])
+        return sent

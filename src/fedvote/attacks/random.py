@@ -1,0 +1,31 @@
+"""Random perturbation: votes at random, or Gaussian weights with the mean and deviation of honest ones (Section VI).
+
+Knows its own message alone, and takes its statistics from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedvote.attacks.attack import Attack, Seen, bulk
+from fedvote.core import Message
+
+
+@dataclass(frozen=True)
+class Random(Attack):
+    def tamper(self, seen: Seen) -> Message:
+        sent = dict(seen.own)
+        for name in bulk(seen.own):
+            rows = zip(seen.own[name], seen.keys, strict=True)
+            sent[name] = torch.stack([_noise(row, key.torch(f"attack {name}", row.device)) for row, key in rows])
+        return sent
+
+
+def _noise(row: Tensor, generator: torch.Generator) -> Tensor:
+    if row.is_floating_point():
+        return row.mean() + row.std() * torch.randn(row.shape, generator=generator, device=row.device)
+    values: Tensor = row.unique()
+    return values[torch.randint(len(values), row.shape, generator=generator, device=row.device)]

@@ -1,0 +1,36 @@
+"""Whole numbers from -limit to limit, and no others: codec 3 or 6 of the numbers plus the limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedvote.codecs.integers import Integers
+from fedvote.codecs.tallies import Tallies
+from fedvote.core import Codec, WireError
+
+
+@dataclass(frozen=True)
+class Signed(Codec):
+    tag: ClassVar[int] = 9
+    count: int
+    limit: int
+    entropy: bool = True  # whether the numbers are coded by their histogram
+
+    def encode(self, x: Tensor) -> bytes:
+        if x.is_floating_point() or (x.numel() and int(x.abs().max()) > self.limit):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} has other values than whole ones up to ±{self.limit}")
+        return self._numbers.encode(x + self.limit)
+
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        numbers = self._numbers.decode(payload, device)
+        if self.count and int(numbers.max()) > 2 * self.limit:
+            raise WireError(f"a number of {int(numbers.max()) - self.limit}, expected at most {self.limit}")
+        return numbers - self.limit
+
+    @property
+    def _numbers(self) -> Codec:
+        return Tallies(self.count) if self.entropy else Integers(self.count)

@@ -1,0 +1,43 @@
+"""Credibility and its moving average: how often a client votes with the plurality (Section IV-C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedvote.core import ConfigError, Key, State
+from fedvote.quantize import plurality, tally
+from fedvote.reputation.rule import Ballots, Reputation
+
+
+@dataclass(frozen=True)
+class Credibility(Reputation):
+    """What rules by credibility share. How reputation becomes weight is left to say."""
+
+    beta: float = 0.5  # how much of the old reputation stays
+    start: float = 0.5  # of a client not seen before: as credible as a coin
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta < 1:
+            raise ConfigError(f"beta is {self.beta}, expected a number between 0 and 1; the paper has 0.5")
+        if not 0 < self.start <= 1:
+            raise ConfigError(f"start is {self.start}, expected a number above 0 and at most 1")
+
+    def init(self, clients: int) -> State:
+        return {"reputation": torch.full((clients,), self.start)}
+
+    def remember(self, memory: State, ballots: Ballots, key: Key) -> Tensor:
+        """(N,) the reputations after a round: only those of its clients change."""
+        votes, heads = ballots.votes_KD, self.heads(ballots)
+
+        # w^(k+1) = sign(sum_m w_m^(k,tau)), ties broken at random, and as for the plurality that is deployed
+        winner = plurality(tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("tie", votes.device))
+
+        # CR_m^(k+1) = 1/d sum_i 1(w_{m,i} = w_i^(k+1))
+        credibility = torch.stack([(ballot == winner).float().mean() for ballot in votes])
+
+        # nu_m^(k+1) = beta nu_m^(k) + (1 - beta) CR_m^(k+1)
+        nu = memory["reputation"][ballots.clients_K]
+        return memory["reputation"].index_copy(0, ballots.clients_K, self.beta * nu + (1 - self.beta) * credibility)

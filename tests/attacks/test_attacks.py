@@ -1,0 +1,115 @@
+"""What each attack sends, on three weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedvote.attacks import Attack, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
+from fedvote.core import ConfigError, Key, Message
+from tests.toy import assert_same
+
+KEYS = [Key(0, 7, 3), Key(0, 7, 5)]
+
+
+def votes(*rows: list[int]) -> Message:
+    return {"votes": torch.tensor(rows, dtype=torch.int8)}
+
+
+def many(values: list[int], count: int = 4000) -> Message:
+    lots = torch.randint(len(values), (2, count), generator=Key(1).torch("votes"))
+    return {"votes": torch.tensor(values, dtype=torch.int8)[lots]}
+
+
+def sent(attack: Attack, own: Message, honest: Message | None = None, round: int = 7) -> Message:
+    keys = [Key(0, round, key.client) for key in KEYS]
+    before = {name: rows.clone() for name, rows in own.items()}
+    message = attack.tamper(Seen(own, honest or {}, keys))
+    assert_same(own, before)  # pure
+    assert {name: (rows.shape, rows.dtype) for name, rows in message.items()} == {
+        name: (rows.shape, rows.dtype) for name, rows in own.items()
+    }
+    return message
+
+
+def test_nothing_is_nothing() -> None:
+    own = votes([1, -1, 1], [1, 1, -1])
+    assert_same(sent(Nothing(), own), own)
+
+
+def test_inverse_turns_every_sign_round_and_leaves_scalars() -> None:
+    own = {"signs": torch.tensor([[1, 0, -1], [-1, -1, 0]], dtype=torch.int8), "norm": torch.tensor([[2.0], [3.0]])}
+    wanted = {"signs": torch.tensor([[-1, 0, 1], [1, 1, 0]], dtype=torch.int8), "norm": own["norm"]}
+    assert_same(sent(Inverse(), own), wanted)
+    weights = {"voted": torch.tensor([[0.5, -2.0], [1.0, 3.0]])}
+    assert_same(sent(Inverse(), weights), {"voted": torch.tensor([[-0.5, 2.0], [-1.0, -3.0]])})
+
+
+def test_label_flip_mirrors_the_classes() -> None:
+    labels = torch.tensor([[0, 9, 4], [1, 5, 8]])
+    assert LabelFlip().poison(labels, 10, KEYS).tolist() == [[9, 0, 5], [8, 4, 1]]
+
+
+@pytest.mark.parametrize("classes", [2, 5, 10])
+def test_random_pairs_swap_classes_two_by_two_the_same_way_for_all(classes: int) -> None:
+    attack, labels = LabelFlip(pairs="random"), torch.arange(classes).expand(2, -1)
+    swapped = attack.poison(labels, classes, KEYS)
+    assert torch.equal(swapped[0], swapped[1]) and torch.equal(attack.poison(swapped, classes, KEYS), labels)
+    assert int((swapped[0] == labels[0]).sum()) == classes % 2
+    assert torch.equal(attack.poison(labels, classes, [Key(0, 8, 1)]), swapped)  # and in every round
+
+
+def test_random_votes_are_fair_coins_of_the_same_alphabet() -> None:
+    for values in ([-1, 1], [-1, 0, 1]):
+        noise = sent(Random(), many(values))["votes"]
+        for value in values:
+            assert float((noise == value).float().mean()) == pytest.approx(1 / len(values), abs=0.03)
+        assert not torch.equal(noise[0], noise[1])
+
+
+def test_random_weights_share_mean_and_deviation_with_honest_ones() -> None:
+    own = {"voted": 3 + 0.5 * torch.randn(2, 5000, generator=Key(2).torch("weights"))}
+    noise = sent(Random(), own)["voted"]
+    assert float(noise.mean()) == pytest.approx(3, abs=0.05) and float(noise.std()) == pytest.approx(0.5, abs=0.02)
+    assert abs(float(torch.corrcoef(torch.stack([noise[0], own["voted"][0]]))[0, 1])) < 0.06
+
+
+def test_omniscient_sends_minus_the_honest_plurality_from_every_attacker() -> None:
+    honest = votes([1, 1, -1], [1, -1, -1], [1, -1, 1])
+    assert_same(sent(Omniscient(), votes([1, 1, 1], [1, 1, 1]), honest), votes([-1, 1, 1], [-1, 1, 1]))
+    floats = {"voted": torch.tensor([[1.0, 2.0], [3.0, -6.0]])}
+    assert_same(sent(Omniscient(), floats, floats), {"voted": torch.tensor([[-2.0, 2.0], [-2.0, 2.0]])})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_partial_inverts_its_share(share: float) -> None:
+    own = many([-1, 1])
+    flipped = sent(Partial(share), own)["votes"] != own["votes"]
+    assert float(flipped.float().mean()) == pytest.approx(share, abs=0.02)
+
+
+def test_a_sleeper_wakes_in_its_round() -> None:
+    own = votes([1, -1, 1], [1, 1, -1])
+    assert_same(sent(Sleeper(wakes=8), own, round=7), own)
+    assert_same(sent(Sleeper(wakes=8), own, round=8), sent(Inverse(), own))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: LabelFlip(pairs="all"), "pairs is 'all', expected mirror or random"),
+        (lambda: Partial(1.5), "share is 1.5, expected a number from 0 to 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make: object, sentence: str) -> None:
+    assert callable(make)
+    with pytest.raises(ConfigError, match=sentence):
+        make()
+
+
+def test_attacks_are_repeatable() -> None:
+    own: dict[str, Tensor] = many([-1, 1])
+    for attack in (Random(), Partial(0.5)):
+        assert_same(sent(attack, own), sent(attack, own))
+        assert not torch.equal(sent(attack, own, round=8)["votes"], sent(attack, own)["votes"])

@@ -1,0 +1,120 @@
+"""Hostile clients in whole rounds: they pass through the codec, and nobody on the server's side knows who they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedvote.attacks import ATTACKS, Attack, Inverse, LabelFlip, Nothing
+from fedvote.config import read
+from fedvote.core import ConfigError, Key
+from fedvote.engines.simulate import Simulation
+from fedvote.experiment import run
+from fedvote.folder import RunFolder
+from fedvote.method import Method
+from fedvote.methods import METHODS, FedAvg, FedVote
+from fedvote.reputation import Cut, Proportional
+from fedvote.rounds import close_round, hostile_turn
+from tests.toy import Federation, assert_same, dataset, module
+
+SMALL = {"fetchsgd": {"columns": 64, "k": 10}}
+
+
+def simulation(
+    method: Method | None = None, attack: Attack | None = None, hostile: int = 2, oracle: bool = False
+) -> Simulation:
+    return Simulation.of(
+        module(), dataset(), method, clients=5, rounds=2, steps=3, batch=8, attack=attack, hostile=hostile,
+        device="cpu", oracle=oracle,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_attack_on_every_method_is_a_message_that_the_codec_takes(name: str, attack: str) -> None:
+    method = METHODS[name](**SMALL.get(name, {}))  # type: ignore[arg-type]
+    for snapshot in simulation(method, ATTACKS[attack]()).run():
+        assert "refused" not in snapshot.record
+        assert all(value.isfinite().all() for value in snapshot.state.values())
+
+
+def test_who_is_hostile_changes_nothing_but_what_they_send() -> None:
+    """Clients that are hostile in name only: the same bits, whoever and however many they are."""
+    plain = list(simulation(FedVote(reputation=Proportional()), hostile=0).run())[-1].state
+    for hostile in (1, 2, 4):
+        marked = list(simulation(FedVote(reputation=Proportional()), Nothing(), hostile).run())[-1].state
+        assert_same(marked, plain)
+
+
+def test_the_server_sees_frames_and_nothing_else() -> None:
+    """Two clients that swap their roles, frames and all, swap their reputations; everything else stays."""
+    federation = Federation(FedVote(reputation=Cut()))
+    method, network, state = federation.method, federation.network, federation.start()
+    broadcast, frames = federation.frames(state, 1, range(5))
+    forged = hostile_turn(Inverse(), method, network, broadcast, frames, {1, 3}, Key(0, 1))
+    assert {m for m in range(5) if forged[m] != frames[m]} == {1, 3}
+    closed = close_round(method, network, state, broadcast, forged, Key(0, 1))
+    honest = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    assert closed.counted == honest.counted == [0, 1, 2, 3, 4] and not closed.refused
+    assert not torch.equal(closed.state["level"], honest.state["level"])
+
+
+def test_hostile_clients_are_drawn_from_the_seed() -> None:
+    drawn = [replace_seed(seed).hostile for seed in range(20)]
+    assert drawn == [replace_seed(seed).hostile for seed in range(20)]
+    assert all(len(set(clients)) == 2 for clients in drawn) and len(set(drawn)) > 5
+
+
+def replace_seed(seed: int) -> Simulation:
+    return Simulation.of(
+        module(), dataset(), clients=5, rounds=1, steps=1, batch=8, attack=Inverse(), hostile=2, seed=seed, device="cpu"
+    )
+
+
+def test_an_oracle_counts_the_honest_alone() -> None:
+    federation = simulation(FedVote(), Inverse(), oracle=True)
+    snapshots = list(federation.run())
+    for attack in (LabelFlip(), Nothing()):
+        assert_same(list(simulation(FedVote(), attack, oracle=True).run())[-1].state, snapshots[-1].state)
+    weights = snapshots[-1].record["vote_weight"]
+    assert sorted(weights) == [client for client in range(5) if client not in federation.hostile]
+
+
+def test_poisoned_labels_reach_hostile_clients_and_no_others() -> None:
+    federation = simulation(FedAvg(), LabelFlip())
+    keys = [Key(0, 1, client) for client in range(5)]
+    poisoned = federation._batches(federation.data.train, keys)
+    clean = replace(federation, hostile=())._batches(federation.data.train, keys)
+    for step in range(3):
+        (x, y), (x_clean, y_clean) = poisoned.at(step), clean.at(step)
+        assert torch.equal(x, x_clean)
+        for client in range(5):
+            assert torch.equal(y[client], 2 - y_clean[client] if client in federation.hostile else y_clean[client])
+
+
+def test_inverted_ballots_lose_weight_to_those_of_the_honest() -> None:
+    method = FedVote(reputation=Proportional())
+    federation = Simulation.of(
+        module(), dataset(), method, clients=5, rounds=4, steps=5, batch=8, attack=Inverse(), hostile=1, device="cpu"
+    )
+    weights = list(federation.run())[-1].record["vote_weight"]
+    (hostile,) = federation.hostile
+    assert weights[hostile] < min(weight for client, weight in weights.items() if client != hostile)
+
+
+def test_a_run_names_its_hostile_clients_for_the_report(tmp_path: Path) -> None:
+    settings = ["rounds=1", "local.steps=1", "federation.clients=5", "federation.hostile=2", "attack=inverse"]
+    list(run(read("quickstart", settings), RunFolder(tmp_path), device="cpu"))
+    assert len(json.loads((tmp_path / "clients.json").read_text())["hostile"]) == 2
+    assert len(json.loads((tmp_path / "metrics.jsonl").read_text())["vote_weight"]) == 5
+    assert read(str(tmp_path / "config.toml")) == read("quickstart", settings)
+
+
+@pytest.mark.parametrize("hostile", [-1, 5, 6])
+def test_more_hostile_clients_than_leave_one_honest_are_refused(hostile: int) -> None:
+    with pytest.raises(ConfigError, match=f"hostile is {hostile}, expected 0 to 4"):
+        simulation(hostile=hostile)
