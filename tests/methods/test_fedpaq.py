@@ -78,7 +78,7 @@ def test_the_server_averages_what_clients_mean_and_subtracts_it() -> None:
     method, network = FedPAQ(levels=2), three_weights()
     state = method.init(network, 2)
     ups = {
-        "level": torch.tensor([[0, 1, 2, 3, 4], [2, 2, 2, 4, 0]], dtype=torch.int16),  # 2 stands for zero
+        "level": torch.tensor([[-2, -1, 0, 1, 2], [0, 0, 0, 2, -2]], dtype=torch.int16),
         "norm": torch.tensor([[4.0], [10.0]]),
     }
     merged = method.merge(state, ups, [0, 1], Key(0, 1))
