@@ -25,6 +25,14 @@ SETTINGS: dict[str, tuple[str, list[str]]] = {
     "cifar10-device-binary": ("cifar10-device", []),
     "femnist-device-binary": ("femnist-device", ["rounds=40"]),
     "digits-binary": ("quickstart", []),
+    "digits-ternary": ("quickstart", ["method.votes=ternary"]),
+    "digits-fedavg": ("quickstart", ["method=fedavg"]),
+    "digits-fedpaq": ("quickstart", ["method=fedpaq"]),
+    "digits-fedpaq-4": ("quickstart", ["method=fedpaq", "method.levels=4"]),
+    "digits-signsgd": ("quickstart", ["method=signsgd"]),
+    "digits-signum": ("quickstart", ["method=signum"]),
+    "digits-fetchsgd": ("quickstart", ["method=fetchsgd", "method.columns=1000"]),
+    "digits-eden": ("quickstart", ["method=eden"]),
 }
 KEPT = (
     "round",

@@ -4,7 +4,7 @@ from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError
 from fedvote.data.arrays import from_arrays, from_torch
 from fedvote.deployed import load_network
 from fedvote.engines.simulate import Simulation
-from fedvote.methods import FedAvg, FedVote
+from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
 from fedvote.network import Network
 
 __version__ = "0.1.0"
@@ -13,13 +13,18 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Dataset",
+    "Eden",
     "Examples",
     "FedAvg",
+    "FedPAQ",
     "FedVote",
     "FedVoteError",
+    "FetchSGD",
     "Key",
     "ModelError",
     "Network",
+    "SignSGD",
+    "Signum",
     "Simulation",
     "WireError",
     "from_arrays",
