@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from fedvote.aggregate.rule import Coordinatewise
@@ -12,8 +13,14 @@ from fedvote.aggregate.rule import Coordinatewise
 @dataclass(frozen=True)
 class Mean(Coordinatewise):
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
-        # sum_k w_k x_k, a client at a time, and as sums: a matrix product may be computed in half precision
-        total_D = rows_KD.new_zeros(rows_KD.shape[1])
-        for weight, row_D in zip(weights_K, rows_KD, strict=True):
-            total_D += weight * row_D
-        return total_D
+        return weighted_sum(weights_K, rows_KD)
+
+
+def weighted_sum(weights_K: Tensor, rows_KD: Tensor) -> Tensor:
+    """sum_k w_k x_k, a client at a time: no copy of the rows, whatever their type, and one order of the sums."""
+    total_D = torch.zeros(
+        rows_KD.shape[1], dtype=torch.promote_types(rows_KD.dtype, torch.float32), device=rows_KD.device
+    )
+    for weight, row_D in zip(weights_K, rows_KD, strict=True):
+        total_D += weight * row_D
+    return total_D

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedvote.aggregate.mean import weighted_sum
 from fedvote.codecs import Float32, Signed
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
-from fedvote.methods.update import FloatMethod, move, weighted_sum
+from fedvote.methods.update import FloatMethod, move
 from fedvote.network import Network
 
 MOST_LEVELS = 2**14 - 1  # 2 s + 1 whole numbers fit the codec

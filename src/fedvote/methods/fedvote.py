@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedvote.aggregate.mean import weighted_sum
 from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Tallies, Ternary
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights, WireError
 from fedvote.descent import descend
@@ -126,7 +127,7 @@ class FedVote(Method):
             "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
             "levels": torch.full_like(state["levels"], levels - 1),
             "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", votes_KD.device)),
-            "float": weight_K @ ups["float"] if self.train_float else state["float"],
+            "float": weighted_sum(weight_K, ups["float"]) if self.train_float else state["float"],
             "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, weight_K),
         }
         return merged | {MEMORY + name: value for name, value in verdict.memory.items()}

@@ -65,14 +65,6 @@ def move(state: State, update: Tensor) -> State:
     return {name: state[name] - part for name, part in zip(NAMES, parts, strict=True)}
 
 
-def weighted_sum(weights_K: Tensor, rows_KN: Tensor) -> Tensor:
-    """sum over m of lambda_m x_m, a client at a time, so that a stack of small integers never becomes one of floats."""
-    total_N = torch.zeros(rows_KN.shape[1], device=rows_KN.device)
-    for weight, row_N in zip(weights_K, rows_KN, strict=True):
-        total_N += weight * row_N
-    return total_N
-
-
 def check_above_zero(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < math.inf:
