@@ -27,7 +27,7 @@ bench: $(READY)
 	$(BIN)/fedvote bench codec
 
 fuzz: $(READY)
-	$(BIN)/python -m fedvote.codecs.fuzz --frames 1000000
+	$(BIN)/python -m tests.codecs.fuzz --frames 1000000
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

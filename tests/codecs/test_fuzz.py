@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs import Binary, EntropyVotes, Header, Ternary, fuzz, unpack
+from fedvote.codecs import Binary, EntropyVotes, Header, Ternary, unpack
 from fedvote.codecs.frame import CHECKSUM, HEAD
-from fedvote.codecs.fuzz import ACCEPTED, FITTED, KEPT, MUTATIONS, REFUSED, UNCHANGED, Case, Fault
 from fedvote.core import SERVER, Codec, Message, WireError
 from fedvote.method import Method
 from fedvote.reputation import Proportional
+from tests.codecs import fuzz
+from tests.codecs.fuzz import ACCEPTED, FITTED, KEPT, MUTATIONS, REFUSED, UNCHANGED, Case, Fault
 from tests.toy import Federation
 
 HEADER = Header(3, 12, b"\x01\x02ABCDEF", "FedVote")

@@ -1,4 +1,4 @@
-"""Damaged and hostile frames by the million: python -m fedvote.codecs.fuzz --frames 1000000 --seed 0
+"""Damaged and hostile frames by the million: python -m tests.codecs.fuzz --frames 1000000 --seed 0
 
 Honest frames of every codec are mutated, with the checksum left as it is (what a bad link does) or made to fit again
 (what a bad sender does), and decoded. A frame passes if
@@ -366,7 +366,7 @@ def _alarm() -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m fedvote.codecs.fuzz", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.codecs.fuzz", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
