@@ -1,4 +1,4 @@
-"""The drawing of who has what: right counts, and room for it in a terminal of 100 columns."""
+"""The drawing of who has what: right counts, and room for it in a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Toy = Callable[..., Dataset]
 
 def drawn(data: Dataset, parts: list[np.ndarray]) -> list[str]:
     out = io.StringIO()
-    Console(file=out, width=100).print(picture(data, parts))
+    Console(file=out, width=80).print(picture(data, parts))
     return out.getvalue().splitlines()
 
 
@@ -41,10 +41,10 @@ def test_the_larger_the_share_the_darker(toy: Toy) -> None:
 
 @pytest.mark.parametrize("classes", [1, 2, 10, 20, 21, 62, 100, 1000])
 @pytest.mark.parametrize("clients", [1, 40, 41, 500])
-def test_it_fits_a_terminal_of_100_columns(classes: int, clients: int, toy: Toy) -> None:
+def test_it_fits_a_terminal_of_80_columns(classes: int, clients: int, toy: Toy) -> None:
     data = toy(np.arange(20_000) % classes, classes)
     lines = drawn(data, np.array_split(np.arange(20_000), clients))
-    assert max(map(len, lines)) <= 100 and "…" not in "".join(lines)
+    assert max(map(len, lines)) <= 80 and "…" not in "".join(lines)
     assert sum(line.split()[0].isdigit() for line in lines) == min(clients, 40)
     assert (lines[-1] == f"not shown: {clients - 40} more clients") == (clients > 40)
 

@@ -1,4 +1,4 @@
-"""Who has what: class counts by client, and a drawing of them for a terminal of 100 columns."""
+"""Who has what: class counts by client, and a drawing of them for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CLIENTS_SHOWN = 40
 WIDE_CLASSES = 20  # up to here every class has a column with its name above it
-COLUMNS = 80  # what is left of 100 for the classes
+COLUMNS = 64  # what is left of 80 for the classes
 SHADES = " ·░▒▓█"  # none, and then fifths of the largest share
 
 
