@@ -1,7 +1,7 @@
 """Bits a weight and speed of ballots on the wire, beside numpy's packbits, zlib and zstd on the same ballots.
 
-The ballots are drawn, not trained: soft votes of 31 clients with probabilities from Beta(0.3, 0.3), about as polarised
-as VGG-7's after 20 rounds on CIFAR-10, and one more client that votes by them.
+The ballots are drawn, not trained: soft votes of 31 clients with probabilities from Beta(0.3, 0.3), most of them near
+0 or 1 as in training, and one more client that votes by them.
 """
 
 from __future__ import annotations

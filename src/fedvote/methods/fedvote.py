@@ -90,24 +90,21 @@ class FedVote(Method):
     ) -> tuple[Message, State]:
         phi, K = self.normalisation, batches.clients
 
+        def loss(h_KD: Tensor, *rest: Tensor) -> Tensor:
+            *trained, x_KB, y_KB = rest
+            return network.loss(phi(h_KD), trained[0] if trained else network.start.floats, x_KB, y_KB)
+
         # h_m^(k,0) = phi^-1(2 p^(k) - 1)
-        latent_KD = phi.inverse(self.soft(down)).expand(K, -1)
-        floats = down["float"].expand(K, -1) if self.train_float else network.start.floats
+        latent_D = phi.inverse(self.soft(down))
 
         # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)))
-        if self.train_float:
-            latent_KD, floats = descend(
-                lambda h, f, x, y: network.loss(phi(h), f, x, y), [latent_KD, floats], batches, self.make_optimizer
-            )
-        else:
-            (latent_KD,) = descend(
-                lambda h, x, y: network.loss(phi(h), floats, x, y), [latent_KD], batches, self.make_optimizer
-            )
+        start = [rows.expand(K, -1) for rows in (latent_D, *(down[name] for name in self._floats))]
+        latent_KD, *trained = descend(loss, start, batches, self.make_optimizer)
 
         # w_m^(k,tau) = sto_rounding(phi(h_m^(k,tau)))
         generators = [key.torch("rounding", latent_KD.device) for key in keys]
         up = {"votes": round_stack(phi(latent_KD), self.alphabet, generators)}
-        return up | {name: floats for name in self._floats}, memory
+        return up | dict(zip(self._floats, trained, strict=True)), memory
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
         votes_KD = ups["votes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -32,8 +33,8 @@ def judge(
     for name, weights in models.items():
         if id(weights) not in measured:
             statistics = network.calibrate(weights, calibration)
-            plain = score(lambda x, w=weights: network(w.voted, w.floats, x), test, batch)  # type: ignore[misc]
-            calibrated = score(lambda x, w=weights, s=statistics: network.calibrated(w, s, x), test, batch)  # type: ignore[misc]
+            plain = score(partial(network, weights.voted, weights.floats), test, batch)
+            calibrated = score(partial(network.calibrated, weights, statistics), test, batch)
             measured[id(weights)] = (*plain, calibrated[0])
         suffix = "" if name == "deployed" else f"_{name}"
         accuracy, loss, calibrated_accuracy = measured[id(weights)]
