@@ -5,13 +5,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-.PHONY: demo test lint types unit bench fuzz clean
+.PHONY: demo test test-flower lint types unit bench fuzz clean
 
 demo: $(READY)
 	rm -rf runs/demo
 	$(BIN)/fedvote run quickstart --out runs/demo
 
 test: lint types unit
+
+# real servers and clients as separate programs, over TLS: some minutes
+test-flower: $(READY)
+	$(BIN)/pytest -m slow --durations=5 tests/engines/flower
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -25,6 +29,7 @@ unit: $(READY)
 
 bench: $(READY)
 	$(BIN)/fedvote bench codec
+	$(BIN)/fedvote bench tally
 
 fuzz: $(READY)
 	$(BIN)/python -m tests.codecs.fuzz --frames 1000000

@@ -25,7 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def trained(method: FedAvg, clients: list[int]) -> list[torch.Tensor]:
     network = Network(module())
     start = [vector.expand(len(clients), -1) for vector in (network.start.voted, network.start.floats)]
-    return descend(network.loss, start, batches(scaled(), clients, steps=8), method.make_optimizer)
+    return descend(method, network, start, batches(scaled(), clients, steps=8))
 
 
 @pytest.mark.parametrize("optimizer", ELEMENTWISE)
@@ -51,7 +51,7 @@ def test_what_descends_is_left_as_it_was() -> None:
     network = Network(module())
     start = [network.start.voted.expand(2, -1), network.start.floats.expand(2, -1)]
     before = [rows.clone() for rows in start]
-    after = descend(network.loss, start, batches(scaled(), [0, 1]), FedAvg(lr=0.1).make_optimizer)
+    after = descend(FedAvg(lr=0.1), network, start, batches(scaled(), [0, 1]))
     assert all(torch.equal(a, b) for a, b in zip(start, before, strict=True))
     assert not any(rows.requires_grad for rows in after)
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedvote.core import Key, ModelError, State, Weights
 from fedvote.models import MODELS
-from fedvote.network import Network, problems, votable_weights
-from fedvote.stacking import StackedConv2d, StaticBatchNorm
+from fedvote.network import Network, StaticBatchNorm, channels_last, problems, votable_weights
 
 
 class Residual(nn.Module):
@@ -154,7 +154,7 @@ def test_gradients_are_those_of_the_module_run_normally(case: Case) -> None:
     network, x, y = case.network(), normal(6, *case.shape), torch.tensor([0, 1, 2, 0, 1, 2])
     weights = some_weights(network)
     voted = weights.voted.clone().requires_grad_()
-    network.loss(voted[None], weights.floats, x[None], y[None]).sum().backward()
+    network.loss(voted, weights.floats, x, y).backward()
     module = as_torch_runs_it(case, network, weights)
     F.cross_entropy(module(x), y).backward()
     gradients = [module.get_parameter(slot.name).grad for slot in network.voted]
@@ -186,9 +186,7 @@ def test_the_loss_of_stacked_clients_is_each_clients_alone(case: Case) -> None:
     voted_KD, floats_KF = normal(K, network.D, seed=2), normal(K, network.F, seed=3)
     x_KB, y_KB = normal(K, 5, *case.shape, seed=4), torch.tensor([[0, 1, 2, 0, 1], [2, 2, 2, 1, 0], [1, 1, 1, 1, 1]])
     one_by_one = [F.cross_entropy(network(voted_KD[k], floats_KF[k], x_KB[k]), y_KB[k]) for k in range(K)]
-    torch.testing.assert_close(network.loss(voted_KD, floats_KF, x_KB, y_KB), torch.stack(one_by_one))
-    shared = [F.cross_entropy(network(voted_KD[k], floats_KF[0], x_KB[k]), y_KB[k]) for k in range(K)]
-    torch.testing.assert_close(network.loss(voted_KD, floats_KF[0], x_KB, y_KB), torch.stack(shared))
+    torch.testing.assert_close(vmap(network.loss)(voted_KD, floats_KF, x_KB, y_KB), torch.stack(one_by_one))
 
 
 @every_case_with_norm
@@ -197,9 +195,10 @@ def test_batch_statistics_do_not_leak_from_client_to_client(case: Case) -> None:
     network, quiet_x = case.network(), normal(1, 5, *case.shape, seed=5)
     voted_KD, y_KB = normal(2, network.D, seed=6).requires_grad_(), torch.tensor([[0, 1, 2, 0, 1]] * 2)
     floats = some_weights(network).floats
-    alone = network.loss(voted_KD[:1], floats, quiet_x, y_KB[:1])[0]
+    loss = vmap(network.loss, in_dims=(0, None, 0, 0))
+    alone = loss(voted_KD[:1], floats, quiet_x, y_KB[:1])[0]
     for neighbour in (quiet_x, 1000 * quiet_x + 5000):
-        together = network.loss(voted_KD, floats, torch.cat([quiet_x, neighbour]), y_KB)[0]
+        together = loss(voted_KD, floats, torch.cat([quiet_x, neighbour]), y_KB)[0]
         torch.testing.assert_close(together, alone)
         (gradient,) = torch.autograd.grad(together, voted_KD)
         assert gradient[0].abs().max() > 0 and gradient[1].abs().max() == 0
@@ -207,9 +206,9 @@ def test_batch_statistics_do_not_leak_from_client_to_client(case: Case) -> None:
 
 def test_a_users_own_loss_is_used() -> None:
     network = Network(CASES["linear"].make(), loss=lambda outputs, y: (outputs.sum(1) - y).abs().mean())
-    x, y, weights = normal(1, 4, 5), torch.tensor([[1.0, 2.0, 3.0, 4.0]]), some_weights(network)
-    expected = (network(weights.voted, weights.floats, x[0]).sum(1) - y[0]).abs().mean()
-    torch.testing.assert_close(network.loss(weights.voted[None], weights.floats, x, y)[0], expected)
+    x, y, weights = normal(4, 5), torch.tensor([1.0, 2.0, 3.0, 4.0]), some_weights(network)
+    expected = (network(weights.voted, weights.floats, x).sum(1) - y).abs().mean()
+    torch.testing.assert_close(network.loss(weights.voted, weights.floats, x, y), expected)
 
 
 # What is voted on
@@ -324,7 +323,7 @@ def test_the_module_given_is_not_changed(training: bool) -> None:
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
     assert all(layer.training is training for layer in module.modules())
     assert all(p.requires_grad and p.dtype == torch.float64 for p in module.parameters())
-    assert not any(isinstance(layer, StackedConv2d | StaticBatchNorm) for layer in module.modules())
+    assert not any(isinstance(layer, StaticBatchNorm) for layer in module.modules())
 
 
 def test_a_network_for_another_device_is_another_network() -> None:
@@ -585,7 +584,7 @@ def test_the_module_handed_out_is_an_ordinary_module_with_votes_for_weights(case
         weights, network.calibrate(Weights(votes_D.float(), network.start.floats), normal(4, *case.shape))
     )
     assert type(module) is type(case.make())
-    assert not any(layer.training or isinstance(layer, StackedConv2d | StaticBatchNorm) for layer in module.modules())
+    assert not any(layer.training or isinstance(layer, StaticBatchNorm) for layer in module.modules())
     assert not any(p.requires_grad for p in module.parameters())
     assert {n for n, _ in module.named_parameters()} == {slot.name for slot in (*network.voted, *network.floats)}
     for slot in network.voted:

@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(data_app, name="data")
+deploy_app = typer.Typer(help="Federations of separate programs, over Flower.", no_args_is_help=True)
+app.add_typer(deploy_app, name="deploy")
 
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -104,7 +106,7 @@ def list_names(
     for title, entries in known.items():
         typer.echo(f"{title}:")
         for name, about in entries.items():
-            typer.echo(f"  {name:16}  {about}")
+            typer.echo(f"  {name:18}  {about}")
 
 
 @app.command()
@@ -120,7 +122,7 @@ def report(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: codec.")],
+    name: Annotated[str, typer.Argument(help="What to measure: codec or tally.")],
     file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""
@@ -168,6 +170,55 @@ def data_show(
     from fedvote.experiment import division
 
     Console().print(division(read(source, set or [])))
+
+
+@deploy_app.command(name="local")
+def deploy_local(
+    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.")] = "quickstart",
+    clients: Annotated[int | None, typer.Option(help="The same as --set federation.clients=N.")] = None,
+    tls: Annotated[bool, typer.Option(help="Certificates for the server, and a key for every client.")] = True,
+    set: Settings = None,
+    out: Annotated[Path | None, typer.Option(help="Where everything goes; else runs/local-NAME.")] = None,
+) -> None:
+    """Start a server and its clients as programs on this machine, run a job, show its rounds, stop everything."""
+    import signal
+
+    from fedvote.config import read
+    from fedvote.engines.flower.local import RUN, deploy
+    from fedvote.progress import watch
+
+    config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
+    folder = out or Path("runs") / f"local-{Path(source).stem}"
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be ended is to be interrupted: stop all first
+    typer.echo(f"starting {config.federation.clients} clients and a server; logs: {folder / 'federation' / 'logs'}")
+    try:
+        for _ in watch(deploy(config, folder, tls=tls), config.rounds):
+            pass
+    except KeyboardInterrupt:
+        typer.echo("interrupted; everything that was started is stopped", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"all programs are stopped; the run is in {folder / RUN}, the report in {folder / RUN / 'report.html'}")
+
+
+@deploy_app.command(name="certificates")
+def deploy_certificates(
+    folder: Annotated[Path, typer.Argument(help="Where ca.crt, server.pem and server.key go.")],
+    host: Annotated[list[str], typer.Option(help="A name or address by which clients reach the server; repeatable.")],
+    days: Annotated[int, typer.Option(help="How long they are valid.")] = 365,
+) -> None:
+    """Make an authority and the server's certificate. Clients get ca.crt, and nothing else."""
+    from fedvote.engines.flower.certificates import make_certificates
+
+    made = make_certificates(folder, host, days)
+    typer.echo(f"for every client: {made.authority}; for the server alone: {made.server}, {made.key}")
+
+
+@deploy_app.command(name="key")
+def deploy_key(file: Annotated[Path, typer.Argument(help="The private key; FILE.pub is the public one.")]) -> None:
+    """Make a client's key pair, on the client's own machine. The server registers the public one."""
+    from fedvote.engines.flower.certificates import make_key
+
+    typer.echo(f"keep {file} here; register {make_key(file)} at the server")
 
 
 def main(arguments: list[str] | None = None) -> None:

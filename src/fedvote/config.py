@@ -45,8 +45,33 @@ class LocalConfig:
 class EngineConfig:
     stack: int = 0
     precision: str = "auto"
+    compile: bool = False
+    wire: str = "weighed"
     test_batch: int = 1000
     calibrate_on: int = 1000
+
+
+@dataclass(frozen=True)
+class FlowerConfig:
+    """When a round over a network closes, and how long it may take; the simulator does not look here."""
+
+    quorum: float = 1.0  # the share of the cohort whose ballots close a round at once
+    deadline: float = 600.0  # seconds after which a round closes with fewer
+    minimum: float = 0.5  # the least share of the cohort with which a round may close
+    patience: float = 3600.0  # seconds that a round waits for that many before the run stops
+    poll: float = 0.5  # seconds between two looks for ballots
+
+    def __post_init__(self) -> None:
+        if not 0 < self.minimum <= self.quorum <= 1:
+            raise ConfigError(
+                f"flower.minimum is {self.minimum} and flower.quorum {self.quorum}, "
+                "expected shares of the cohort: 0 < minimum <= quorum <= 1"
+            )
+        if not 0 < self.poll <= self.deadline <= self.patience:
+            raise ConfigError(
+                f"flower.poll is {self.poll}, flower.deadline {self.deadline} and flower.patience {self.patience}, "
+                "expected seconds: 0 < poll <= deadline <= patience"
+            )
 
 
 @dataclass(frozen=True)
@@ -61,6 +86,7 @@ class Config:
     attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})
     local: LocalConfig = LocalConfig()
     engine: EngineConfig = EngineConfig()
+    flower: FlowerConfig = FlowerConfig()
 
 
 def presets() -> dict[str, Path]:
@@ -79,8 +105,17 @@ def read(source: str, settings: Sequence[str] = ()) -> Config:
     if not path.is_file():
         raise ConfigError(f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}")
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source} is not TOML: {error}") from error
+    return parse(text, source, settings)
+
+
+def parse(text: str, source: str, settings: Sequence[str] = ()) -> Config:
+    """A configuration from TOML that came from `source`."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     for setting in settings:
         apply(table, setting)

@@ -9,6 +9,7 @@ Axes, as suffixes of names and in annotations:
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class Examples:
         x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
         if self.mean:
             shape = (-1,) + (1,) * (self.x.ndim - 2)
-            x = (x - x.new_tensor(self.mean).view(shape)) / x.new_tensor(self.std).view(shape)
+            x = (x - _on(x.device, self.mean).view(shape)) / _on(x.device, self.std).view(shape)
         return x, self.y[index]
 
 
@@ -119,6 +120,7 @@ class Batches:
     examples: Examples
     index_KSB: Tensor
     samples_K: Tensor  # how many examples each client has
+    poisoned_KSB: Tensor | None = None  # labels, where they are not those of the examples
 
     @property
     def clients(self) -> int:
@@ -130,7 +132,14 @@ class Batches:
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs (K, B, ...) and labels (K, B) of one local step."""
-        return self.examples.take(self.index_KSB[:, step])
+        x_KB, y_KB = self.examples.take(self.index_KSB[:, step])
+        return x_KB, y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
+
+
+@functools.lru_cache(maxsize=64)
+def _on(device: torch.device, values: tuple[float, ...]) -> Tensor:
+    """Constants on a device, sent there once: each sending would wait for the device."""
+    return torch.tensor(values, device=device)
 
 
 class Codec(ABC):
@@ -144,6 +153,22 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor: ...
+
+    def weigh(self, rows: Tensor) -> list[int | WireError]:
+        """For each row, how many bytes `encode` makes of it, or why `decode` would refuse them."""
+        weights: list[int | WireError] = []
+        for row in rows:
+            try:
+                weights.append(self.weigh_one(row))
+            except WireError as error:
+                weights.append(error)
+        return weights
+
+    def weigh_one(self, x: Tensor) -> int:
+        """How many bytes `encode` makes of x; WireError if `decode` would refuse them. Cheaper where that can be."""
+        payload = self.encode(x)
+        self.decode(payload)
+        return len(payload)
 
 
 @dataclass(frozen=True)

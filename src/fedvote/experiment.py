@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedvote.config import Config, read
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError, Dataset, Key
 from fedvote.data import load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
@@ -20,6 +20,7 @@ from fedvote.tables import find
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from torch import Tensor
 
 
 def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
@@ -40,9 +41,11 @@ def division(config: Config) -> RenderableType:
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
 
 
-def simulation(config: Config, device: str = "auto") -> Simulation:
-    """Load the data, build the model, and put the federation together."""
-    data = load(config.data.name)
+def simulation(
+    config: Config, device: str = "auto", data: Dataset | None = None, owned: Sequence[Tensor] | None = None
+) -> Simulation:
+    """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
+    data = data or load(config.data.name)
     module = find(MODELS, config.model.name, "model")(data.shape, len(data.classes))
     return Simulation.of(
         module,
@@ -54,6 +57,7 @@ def simulation(config: Config, device: str = "auto") -> Simulation:
         steps=config.local.steps,
         batch=config.local.batch,
         partition=config.partition,
+        owned=owned,
         keep_float=config.model.keep_float,
         seed=config.seed,
         device=device,
@@ -66,8 +70,15 @@ def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool
     made = simulation(config, device)
     since = folder.claim(config, resume)
     folder.describe(made)
+    yield from record(made, folder, since, made.run(since))
+
+
+def record(
+    made: Simulation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot]
+) -> Iterator[Snapshot]:
+    """The same snapshots, each when its round is safe on disk; the deployed network is written after the last."""
     snapshot = since
-    for snapshot in made.run(since):
+    for snapshot in snapshots:
         folder.add(snapshot)
         yield snapshot
     if snapshot is not None:

@@ -56,7 +56,8 @@ class RunFolder:
                 f"{self.path} already holds a run ({len(self.metrics())} of {there.rounds} rounds): "
                 "go on with it by --resume, or choose another folder with --out"
             )
-        if there is not None and dataclasses.replace(there, rounds=config.rounds) != config:
+        # more rounds, and how long a server waits for clients, do not make it another run
+        if there is not None and dataclasses.replace(there, rounds=config.rounds, flower=config.flower) != config:
             raise ConfigError(
                 f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
                 f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
@@ -78,7 +79,10 @@ class RunFolder:
         return snapshot
 
     def describe(self, simulation: Simulation) -> None:
-        """Who has what data, and what the run was made with."""
+        """Who has what data, where that is known here, and what the run was made with."""
+        write(self.path / "environment.json", json.dumps(environment(simulation.device), indent=2) + "\n")
+        if not any(len(part) for part in simulation.owned):
+            return
         counts = class_counts(simulation.data, [part.numpy() for part in simulation.owned])
         clients = {
             "classes": list(simulation.data.classes),
@@ -86,7 +90,6 @@ class RunFolder:
             "hostile": list(simulation.hostile),
         }
         write(self.path / "clients.json", json.dumps(clients))
-        write(self.path / "environment.json", json.dumps(environment(simulation.device), indent=2) + "\n")
 
     def add(self, snapshot: Snapshot) -> None:
         """One more round. The line goes first: a line without its checkpoint is dropped when the run is resumed."""

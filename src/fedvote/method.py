@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ FUSED = ("Adagrad", "Adam", "AdamW", "SGD")  # one pass over the parameters inst
 @dataclass(frozen=True)
 class Method(ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
+
+    scales: ClassVar[tuple[str, ...]] = ()  # of a message: what only says how large the rest is, so none compare
 
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim, made new each round; it must work element by element
@@ -64,8 +66,19 @@ class Method(ABC):
     def downlink(self, network: Network) -> dict[str, Codec]:
         """How each tensor of the broadcast travels."""
 
+    def objective(self, network: Network, *weights: Tensor) -> Tensor:
+        """What one client minimises: (*weights, x_B, y_B) -> (), where `descend` is given `weights` to start from.
+
+        A function of these arguments and of nothing else that changes: on a GPU it is recorded once, and replayed.
+        """
+        return network.loss(*weights)
+
     def memory(self, network: Network) -> State:
         """What one client remembers between its rounds, before its first: nothing, unless a method says so."""
+        return {}
+
+    def unmoved(self, down: Message) -> Message:
+        """What a client that learns nothing would send, on average; a tensor that is not named would be zeros."""
         return {}
 
     def vote_weights(self, state: State) -> Tensor | None:

@@ -25,7 +25,6 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
 from fedvote.core import Key, ModelError, State, Weights
-from fedvote.stacking import StaticBatchNorm, prepare
 
 VOTABLE = (
     nn.Linear,
@@ -57,6 +56,17 @@ class Slot:
         return self.start + self.size
 
 
+class StaticBatchNorm(nn.Module):
+    """The paper's static batch norm (Appendix A-D): no parameters, no running statistics, the batch alone."""
+
+    def __init__(self, eps: float):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.batch_norm(x, None, None, training=True, eps=self.eps)
+
+
 class Network:
     """A module seen as the function (voted, floats, inputs) -> outputs. The module given is copied, never changed."""
 
@@ -73,6 +83,7 @@ class Network:
         self._batch = _by_batch(self._tracking)
         self._loss = loss
         self._half = False
+        self.compiled = False
         voted = votable_weights(self._batch, keep_float)
         if not voted:
             raise ModelError(
@@ -86,10 +97,13 @@ class Network:
         self.F = self.floats[-1].stop if self.floats else 0
         self.start = self._draw(Key(seed))
 
-    def to(self, device: torch.device | str, half: bool = False) -> Network:
-        """The network on a device; `half`: its convolutions and products in bfloat16, and nothing else."""
+    def to(self, device: torch.device | str, half: bool = False, compiled: bool = False) -> Network:
+        """The network on a device; `half`: its convolutions and products in bfloat16, and nothing else.
+
+        `compiled`: on a GPU, training runs kernels made for this network, which takes half a minute to make.
+        """
         other = copy.deepcopy(self)
-        other._half = half
+        other._half, other.compiled = half, compiled
         other._batch.to(device)
         other._tracking.to(device)
         other.start = Weights(self.start.voted.to(device), self.start.floats.to(device))
@@ -110,10 +124,9 @@ class Network:
         """Outputs for one batch, normalised by that batch."""
         return self._run(self._batch, self._parameters(voted_D, floats_F), x_B)
 
-    def loss(self, voted_KD: Tensor, floats: Tensor, x_KB: Tensor, y_KB: Tensor) -> Tensor:
-        """(K,) the loss of each client of a stack on its own batch; `floats` is (F,) for all or (K, F)."""
-        by_client = vmap(self._loss_of_one, in_dims=(0, 0 if floats.ndim == 2 else None, 0, 0))
-        return by_client(voted_KD, floats, x_KB, y_KB)
+    def loss(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor, y_B: Tensor) -> Tensor:
+        """The loss of one client on one batch."""
+        return self._loss(self(voted_D, floats_F, x_B), y_B)
 
     def calibrate(self, weights: Weights, x: Tensor) -> State:
         """The batch-norm statistics of these weights on `x`, for networks that see one input at a time."""
@@ -179,12 +192,9 @@ class Network:
         return Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
-        with torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half):
+        with torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y
-
-    def _loss_of_one(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor, y_B: Tensor) -> Tensor:
-        return self._loss(self(voted_D, floats_F, x_B), y_B)
 
     def _parameters(self, voted_D: Tensor, floats_F: Tensor) -> dict[str, Tensor]:
         # split, not slices: the gradient of a slice is as large as the whole vector, for every layer
@@ -194,6 +204,15 @@ class Network:
     def _norm_buffers(self) -> dict[str, Tensor]:
         norms = [(name, m) for name, m in self._tracking.named_modules() if isinstance(m, _BatchNorm)]
         return {f"{name}.{b}": buffer for name, norm in norms for b, buffer in norm.named_buffers(recurse=False)}
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Images (..., channels, height, width) with the channels of a pixel side by side, as tensor cores like them."""
+    x = x.movedim(-3, -1).contiguous()
+    *front, height, width, channels = x.shape
+    # in so many words, since one channel could be read either way
+    strides = (*x.stride()[:-3], 1, width * channels, channels)
+    return x.as_strided((*front, channels, height, width), strides)
 
 
 def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[str]:
@@ -256,9 +275,12 @@ def _bare(module: nn.Module) -> nn.Module:
 
 
 def _by_batch(bare: nn.Module) -> nn.Module:
-    """A copy that normalises by the batch alone, and that stacks of clients run fast."""
+    """A copy that normalises by the batch alone."""
     copied = nn.Sequential(copy.deepcopy(bare))
-    prepare(copied)
+    for parent in list(copied.modules()):
+        for name, layer in list(parent._modules.items()):
+            if isinstance(layer, _BatchNorm):
+                setattr(parent, name, StaticBatchNorm(layer.eps))
     return copied[0]
 
 

@@ -1,20 +1,25 @@
 """One round, as both engines run it: the server opens it, clients take their turn, the server closes it.
 
-All that passes between the three functions is bytes.
+All that passes between the three functions is bytes; or, in one process, parcels that weigh as many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from typing_extensions import TypeVar
 
-from fedvote.attacks import Attack, Seen
-from fedvote.codecs import Header, pack, unpack
-from fedvote.core import SERVER, Batches, ConfigError, Examples, Key, Message, State, WireError
+from fedvote.attacks import ATTACKS, Attack, Seen
+from fedvote.codecs import Header, Parcel, pack_stack, unpack
+from fedvote.core import SERVER, Batches, Codec, ConfigError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
+
+Frame = TypeVar("Frame", bytes, Parcel, default=bytes)
+Post = Callable[[Sequence[Header], Message, dict[str, Codec]], list[Frame]]
+"""How a stack of messages is sent: as bytes, by `pack_stack`, or as parcels, by `weigh_stack`."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,17 @@ class Closed:
     refused: dict[int, str] = field(default_factory=dict)
 
 
-def open_round(method: Method, network: Network, state: State, round: int) -> bytes:
+def open_round(
+    method: Method,
+    network: Network,
+    state: State,
+    round: int,
+    post: Post[Frame] = pack_stack,  # type: ignore[assignment]
+) -> Frame:
     """The broadcast that starts a round."""
     header = _header(method, network, round, SERVER)
-    return pack(header, method.broadcast(state), method.downlink(network))
+    stack = {name: value[None] for name, value in method.broadcast(state).items()}
+    return post([header], stack, method.downlink(network))[0]
 
 
 def draw_batches(
@@ -43,44 +55,75 @@ def draw_batches(
 
 
 def clients_turn(
-    method: Method, network: Network, broadcast: bytes, batches: Batches, memory: State, keys: Sequence[Key]
-) -> tuple[list[bytes], State]:
+    method: Method,
+    network: Network,
+    broadcast: bytes | Parcel,
+    batches: Batches,
+    memory: State,
+    keys: Sequence[Key],
+    post: Post[Frame] = pack_stack,  # type: ignore[assignment]
+) -> tuple[list[Frame], State]:
     """What a stack of K clients makes of the broadcast: a frame each, and their new memories (K in front)."""
     down = _read_broadcast(method, network, broadcast, keys[0].round)
     ups, memory = method.local(network, down, batches, memory, keys)
     codecs = method.uplink(network, down)
     headers = [_header(method, network, key.round, key.client) for key in keys]
-    return [pack(header, {n: up[k] for n, up in ups.items()}, codecs) for k, header in enumerate(headers)], memory
+    return post(headers, ups, codecs), memory
+
+
+def check_attack(attack: Attack, method: Method) -> None:
+    """Refuse, before round 1, to put messages together that cannot be compared."""
+    if attack.joint and method.scales:
+        alone = ", ".join(name for name, kind in ATTACKS.items() if not kind.joint)
+        raise ConfigError(
+            f"attack {type(attack).__name__} puts the messages of several clients together, but with "
+            f"{type(method).__name__} each is in a measure of its own ({', '.join(method.scales)}); "
+            f"use an attack that takes them one by one: {alone}; or another method"
+        )
 
 
 def hostile_turn(
     attack: Attack,
     method: Method,
     network: Network,
-    broadcast: bytes,
-    frames: Mapping[int, bytes],
+    broadcast: bytes | Parcel,
+    frames: Mapping[int, Frame],
     hostile: Container[int],
     key: Key,
-) -> dict[int, bytes]:
+    post: Post[Frame] = pack_stack,  # type: ignore[assignment]
+) -> dict[int, Frame]:
     """The frames of a round after hostile clients have replaced theirs. Nothing after this knows who they are."""
     mine = [client for client in sorted(frames) if client in hostile]
     if not mine or type(attack).tamper is Attack.tamper:
         return dict(frames)
-    codecs = method.uplink(network, _read_broadcast(method, network, broadcast, key.round))
+    down = _read_broadcast(method, network, broadcast, key.round)
+    codecs = method.uplink(network, down)
     header = {client: _header(method, network, key.round, client) for client in frames}
 
     def read(clients: list[int]) -> Message:
-        messages = [unpack(frames[c], header[c], codecs, network.start.voted.device) for c in clients]
-        return {name: torch.stack([message[name] for message in messages]) for name in codecs} if messages else {}
+        messages = [_read(frames[c], header[c], codecs, network.start.voted.device) for c in clients]
+        return {name: torch.stack([message[name] for message in messages]) for name in codecs}
 
-    honest = read([client for client in sorted(frames) if client not in hostile]) if attack.omniscient else {}
-    sent = attack.tamper(Seen(read(mine), honest, [Key(key.seed, key.round, client) for client in mine]))
-    forged = {c: pack(header[c], {n: rows[i] for n, rows in sent.items()}, codecs) for i, c in enumerate(mine)}
-    return {**frames, **forged}
+    others = [client for client in sorted(frames) if client not in hostile]
+    honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
+    keys = [Key(key.seed, key.round, client) for client in mine]
+    sent = attack.tamper(Seen(read(mine), honest, keys, len(frames), method.unmoved(down), method.scales))
+    return {**frames, **dict(zip(mine, post([header[c] for c in mine], sent, codecs), strict=True))}
+
+
+def check_ballot(method: Method, network: Network, broadcast: bytes, frame: bytes, key: Key) -> None:
+    """WireError unless the frame is one that the client of this key may send in answer to the broadcast."""
+    codecs = method.uplink(network, _read_broadcast(method, network, broadcast, key.round))
+    unpack(frame, _header(method, network, key.round, key.client), codecs, network.start.voted.device)
 
 
 def close_round(
-    method: Method, network: Network, state: State, broadcast: bytes, frames: Mapping[int, bytes], key: Key
+    method: Method,
+    network: Network,
+    state: State,
+    broadcast: bytes | Parcel,
+    frames: Mapping[int, bytes] | Mapping[int, Parcel],
+    key: Key,
 ) -> Closed:
     """Decode what clients sent, count those that sent a proper message, and go on with the others left out."""
     down = _read_broadcast(method, network, broadcast, key.round)
@@ -89,7 +132,7 @@ def close_round(
     refused: dict[int, str] = {}
     for client in sorted(frames):
         try:
-            messages[client] = unpack(frames[client], _header(method, network, key.round, client), codecs, device)
+            messages[client] = _read(frames[client], _header(method, network, key.round, client), codecs, device)
         except WireError as error:
             refused[client] = f"client {client}: {error}"
     if messages:
@@ -109,9 +152,17 @@ def _header(method: Method, network: Network, round: int, client: int) -> Header
     return Header(round, client, network.fingerprint, type(method).__name__)
 
 
-def _read_broadcast(method: Method, network: Network, broadcast: bytes, round: int) -> Message:
+def _read(frame: bytes | Parcel, header: Header, codecs: dict[str, Codec], device: torch.device) -> Message:
+    if isinstance(frame, bytes):
+        return unpack(frame, header, codecs, device)
+    if frame.refusal:
+        raise WireError(frame.refusal)
+    return frame.message
+
+
+def _read_broadcast(method: Method, network: Network, broadcast: bytes | Parcel, round: int) -> Message:
     header = _header(method, network, round, SERVER)
-    return unpack(broadcast, header, method.downlink(network), network.start.voted.device)
+    return _read(broadcast, header, method.downlink(network), network.start.voted.device)
 
 
 def _shuffled(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:

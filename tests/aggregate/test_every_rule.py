@@ -217,5 +217,5 @@ def test_a_gpu_agrees_repeats_and_holds_little_more_than_the_stack(rule: Aggrega
     torch.cuda.reset_peak_memory_stats()
     first = rule(large, weights.cuda())
     assert torch.equal(first, rule(large, weights.cuda()))
-    assert torch.cuda.max_memory_allocated() - before < large.nbytes
+    assert torch.cuda.max_memory_allocated() - before < 1.25 * large.nbytes
     assert math.isfinite(float(first.sum()))

@@ -4,33 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
-from fedvote.attacks import Attack, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
-from fedvote.core import ConfigError, Key, Message
+from fedvote.attacks import Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Sleeper
+from fedvote.core import ConfigError, Key
+from tests.attacks.messages import KEYS, many, sent, votes
 from tests.toy import assert_same
-
-KEYS = [Key(0, 7, 3), Key(0, 7, 5)]
-
-
-def votes(*rows: list[int]) -> Message:
-    return {"votes": torch.tensor(rows, dtype=torch.int8)}
-
-
-def many(values: list[int], count: int = 4000) -> Message:
-    lots = torch.randint(len(values), (2, count), generator=Key(1).torch("votes"))
-    return {"votes": torch.tensor(values, dtype=torch.int8)[lots]}
-
-
-def sent(attack: Attack, own: Message, honest: Message | None = None, round: int = 7) -> Message:
-    keys = [Key(0, round, key.client) for key in KEYS]
-    before = {name: rows.clone() for name, rows in own.items()}
-    message = attack.tamper(Seen(own, honest or {}, keys))
-    assert_same(own, before)  # pure
-    assert {name: (rows.shape, rows.dtype) for name, rows in message.items()} == {
-        name: (rows.shape, rows.dtype) for name, rows in own.items()
-    }
-    return message
 
 
 def test_nothing_is_nothing() -> None:
@@ -44,6 +22,13 @@ def test_inverse_turns_every_sign_round_and_leaves_scalars() -> None:
     assert_same(sent(Inverse(), own), wanted)
     weights = {"voted": torch.tensor([[0.5, -2.0], [1.0, 3.0]])}
     assert_same(sent(Inverse(), weights), {"voted": torch.tensor([[-0.5, 2.0], [-1.0, -3.0]])})
+
+
+def test_inverse_turns_signs_round_once_whatever_scales_them() -> None:
+    """Signs and their scales both turned round would be what was there before."""
+    own = {"signs": torch.tensor([[1, -1, 1, -1]], dtype=torch.int8), "scale": torch.tensor([[2.0, 3.0]])}
+    inverted = sent(Inverse(), own, scales=("scale",))
+    assert_same(inverted, {"signs": -own["signs"], "scale": own["scale"]})
 
 
 def test_label_flip_mirrors_the_classes() -> None:
@@ -106,10 +91,3 @@ def test_what_makes_no_sense_is_refused(make: object, sentence: str) -> None:
     assert callable(make)
     with pytest.raises(ConfigError, match=sentence):
         make()
-
-
-def test_attacks_are_repeatable() -> None:
-    own: dict[str, Tensor] = many([-1, 1])
-    for attack in (Random(), Partial(0.5)):
-        assert_same(sent(attack, own), sent(attack, own))
-        assert not torch.equal(sent(attack, own, round=8)["votes"], sent(attack, own)["votes"])

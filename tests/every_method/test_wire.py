@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
-from fedvote.codecs import Header, pack, unpack
-from fedvote.core import SERVER, Key
-from fedvote.rounds import close_round, open_round
+from fedvote import FedAvg
+from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
+from fedvote.core import SERVER, Codec, Key, WireError
+from fedvote.rounds import Closed, clients_turn, close_round, open_round
 from tests.toy import Federation, assert_same, batches, examples, keys, memory
 
 COHORT = (0, 1, 3, 4)
@@ -90,3 +92,38 @@ def test_nobody_speaks_for_another_client_or_another_round(federation: Federatio
     assert closed.counted == [0, 4]
     assert "client 0, expected 1" in closed.refused[1]
     assert "round 2, expected 1" in closed.refused[3]
+
+
+def test_a_parcel_weighs_what_its_frame_does_and_holds_what_is_read_from_it(federation: Federation) -> None:
+    network, method = federation.network, federation.method
+    state = federation.states([COHORT])[-1]
+
+    def round_by(post: Any) -> tuple[list[int], Closed]:
+        down = open_round(method, network, state, 2, post)
+        drawn, remembered = batches(examples(), COHORT, 2), memory(method, network, COHORT)
+        frames, _ = clients_turn(method, network, down, drawn, remembered, keys(COHORT, 2), post)
+        closed = close_round(method, network, state, down, dict(zip(COHORT, frames, strict=True)), Key(0, 2))
+        return [len(down), *map(len, frames)], closed
+
+    (weights, weighed), (lengths, written) = round_by(weigh_stack), round_by(pack_stack)
+    assert weights == lengths
+    assert weighed.counted == written.counted == list(COHORT)
+    assert_same(weighed.state, written.state)
+
+
+def test_what_a_reader_of_the_bytes_refuses_is_refused_in_a_parcel_too() -> None:
+    network = Federation(FedAvg()).network
+    codecs: dict[str, Codec] = {"voted": Float32(3), "float": Float32(2)}
+    headers = [Header(1, client, network.fingerprint, "FedAvg") for client in range(3)]
+    bad = torch.tensor([[1.0, 2.0, 3.0], [1.0, float("nan"), float("inf")], [0.0, 0.0, 0.0]])
+    stack = {"voted": bad, "float": torch.ones(3, 2)}
+    for frame, parcel, header in zip(
+        pack_stack(headers, stack, codecs), weigh_stack(headers, stack, codecs), headers, strict=True
+    ):
+        assert len(frame) == len(parcel)
+        try:
+            unpack(frame, header, codecs)
+        except WireError as error:
+            assert parcel.refusal == str(error) and header.client == 1
+        else:
+            assert not parcel.refusal and header.client != 1

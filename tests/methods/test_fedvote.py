@@ -85,7 +85,7 @@ def test_the_next_round_starts_from_the_soft_vote_clipped(monkeypatch: pytest.Mo
     level = torch.tensor([0, 1, 2, 3, 3, 0], dtype=torch.int16)
     down = {"level": level, "levels": torch.tensor([3], dtype=torch.int16)}
     method.local(narrow, down, examples_of, {}, keys([0, 1]))
-    (latent_KD,) = seen[0][1]
+    (latent_KD,) = seen[0][2]
     # h = atanh(2 p - 1) / 1.5
     expected = torch.atanh(torch.tensor([-SOFT, -1 / 3, 1 / 3, SOFT, SOFT, -SOFT])) / 1.5
     assert latent_KD.shape == (2, 6)

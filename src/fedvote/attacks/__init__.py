@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.colluders import Colluders
+from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
+from fedvote.attacks.min_max import MinMax
 from fedvote.attacks.nothing import Nothing
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.partial import Partial
@@ -19,6 +23,25 @@ ATTACKS: dict[str, type[Attack]] = {
     "omniscient": Omniscient,
     "partial": Partial,
     "sleeper": Sleeper,
+    "colluders": Colluders,
+    "a-little-is-enough": ALittleIsEnough,
+    "inner-product": InnerProduct,
+    "min-max": MinMax,
 }
 
-__all__ = ["ATTACKS", "Attack", "Inverse", "LabelFlip", "Nothing", "Omniscient", "Partial", "Random", "Seen", "Sleeper"]
+__all__ = [
+    "ATTACKS",
+    "ALittleIsEnough",
+    "Attack",
+    "Colluders",
+    "InnerProduct",
+    "Inverse",
+    "LabelFlip",
+    "MinMax",
+    "Nothing",
+    "Omniscient",
+    "Partial",
+    "Random",
+    "Seen",
+    "Sleeper",
+]

@@ -1,18 +1,19 @@
 """What an attack is: hostile clients may train on poisoned labels, and may send something else than they should.
 
 Whatever they send is encoded by the method's own codec: against votes, an attacker can send nothing but votes. An
-attack knows its own clients' messages; one that says so also knows everybody else's.
+attack knows its own clients' messages; one that says so also knows everybody else's. All know the method, the
+broadcast, and how many clients there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
-from fedvote.core import Batches, Key, Message
+from fedvote.core import Key, Message
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,19 @@ class Seen:
     own: Message  # what the hostile clients would have sent
     honest: Message = field(default_factory=dict)  # what the others send; empty unless the attack is omniscient
     keys: Sequence[Key] = ()  # of the hostile clients
+    clients: int = 0  # of the round, H + G
+    unmoved: Message = field(default_factory=dict)  # what a client that learns nothing sends; not named here: zeros
+    scales: Container[str] = ()  # tensors that only say how large the others are
+
+    @property
+    def bulk(self) -> list[str]:
+        """The tensors that carry votes or a model: no scale, and more than one value a client, so no count either."""
+        return [name for name, rows in self.own.items() if rows[0].numel() > 1 and name not in self.scales]
+
+    @property
+    def shared(self) -> Key:
+        """For what hostile clients draw together."""
+        return Key(self.keys[0].seed, self.keys[0].round)
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,7 @@ class Attack:
     """Of itself it does nothing. An attack overrides one of the two, or both."""
 
     omniscient: ClassVar[bool] = False  # whether it has to see what honest clients send
+    joint: ClassVar[bool] = False  # whether it puts messages of several clients together, which must then compare
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         """The labels that hostile clients train on."""
@@ -37,24 +52,3 @@ class Attack:
     def tamper(self, seen: Seen) -> Message:
         """The messages that hostile clients send, H in front."""
         return seen.own
-
-
-@dataclass(frozen=True, eq=False)
-class Poisoned(Batches):
-    """Batches of which some clients' labels are what an attack makes of them."""
-
-    attack: Attack
-    hostile: Sequence[int]  # rows of the stack
-    classes: int
-    keys: Sequence[Key]  # of those rows
-
-    def at(self, step: int) -> tuple[Tensor, Tensor]:
-        x, y = super().at(step)
-        y = y.clone()
-        y[self.hostile] = self.attack.poison(y[self.hostile], self.classes, self.keys)
-        return x, y
-
-
-def bulk(message: Message) -> list[str]:
-    """The tensors that carry a model: those of more than one value a client. A norm or a count is left as it is."""
-    return [name for name, rows in message.items() if rows[0].numel() > 1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedvote.attacks.attack import Attack, Seen, bulk
+from fedvote.attacks.attack import Attack, Seen
 from fedvote.core import Message
 
 
 @dataclass(frozen=True)
 class Inverse(Attack):
     def tamper(self, seen: Seen) -> Message:
-        return seen.own | {name: -seen.own[name] for name in bulk(seen.own)}
+        return seen.own | {name: -seen.own[name] for name in seen.bulk}

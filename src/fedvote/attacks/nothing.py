@@ -1,4 +1,4 @@
-"""No attack: hostile clients behave like all others."""
+"""No attack: hostile clients behave like all others. Knows nothing."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fedvote.attacks.attack import Attack, Seen, bulk
+from fedvote.attacks.attack import Attack, Seen
 from fedvote.core import ConfigError, Message
 
 
@@ -20,7 +20,7 @@ class Partial(Attack):
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)
-        for name in bulk(seen.own):
+        for name in seen.bulk:
             lots = [torch.rand(row.shape, generator=key.torch(f"attack {name}", row.device), device=row.device)
                     for row, key in zip(seen.own[name], seen.keys, strict=True)]  # fmt: skip
             sent[name] = torch.where(torch.stack(lots) < self.share, -seen.own[name], seen.own[name])

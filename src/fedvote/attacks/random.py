@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.attacks.attack import Attack, Seen, bulk
+from fedvote.attacks.attack import Attack, Seen
 from fedvote.core import Message
 
 
@@ -18,7 +18,7 @@ from fedvote.core import Message
 class Random(Attack):
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)
-        for name in bulk(seen.own):
+        for name in seen.bulk:
             rows = zip(seen.own[name], seen.keys, strict=True)
             sent[name] = torch.stack([_noise(row, key.torch(f"attack {name}", row.device)) for row, key in rows])
         return sent

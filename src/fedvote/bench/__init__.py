@@ -9,7 +9,8 @@ from typing import Any
 from fedvote.core import ConfigError
 
 Rows = list[dict[str, Any]]
-BENCHMARKS = {"codec": "fedvote.bench.codec:bench_codec"}  # imported late: each may need an extra of its own
+# imported late: each may need an extra of its own
+BENCHMARKS = {"codec": "fedvote.bench.codec:bench_codec", "tally": "fedvote.bench.tally:bench_tally"}
 
 
 def measure(name: str) -> Rows:

@@ -3,7 +3,7 @@
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import Float32
-from fedvote.codecs.frame import Header, pack, unpack
+from fedvote.codecs.frame import Header, Parcel, pack, pack_stack, unpack, weigh_stack
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
@@ -17,11 +17,14 @@ __all__ = [
     "Float32",
     "Header",
     "Integers",
+    "Parcel",
     "Signed",
     "Sketch",
     "Sparse",
     "Tallies",
     "Ternary",
     "pack",
+    "pack_stack",
     "unpack",
+    "weigh_stack",
 ]

@@ -18,9 +18,16 @@ class Binary(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        if x.shape != (self.count,) or bool((x.abs() != 1).any()):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1 and +1")
+        self._check(x)
         return pack_bits(x > 0)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         return unpack_bits(payload, self.count, device).to(torch.int8) * 2 - 1
+
+    def weigh_one(self, x: Tensor) -> int:
+        self._check(x)
+        return -(-self.count // 8)
+
+    def _check(self, x: Tensor) -> None:
+        if x.shape != (self.count,) or bool((x.abs() != 1).any()):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1 and +1")

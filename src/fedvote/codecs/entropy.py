@@ -72,6 +72,9 @@ class EntropyVotes(Codec):
             raise WireError("the shares are not those of the votes: the words were altered or cut")
         return self._votes_of(padded[self._slot]).to(device)
 
+    def weigh_one(self, x: Tensor) -> int:
+        return len(self.encode(x))
+
     @cached_property
     def _plain(self) -> Codec:
         return (Binary if len(self.alphabet) == 2 else Ternary)(self.count)

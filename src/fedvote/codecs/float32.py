@@ -18,8 +18,7 @@ class Float32(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        if x.shape != (self.count,):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} floats")
+        self._check_shape(x)
         return x.float().cpu().numpy().astype("<f4").tobytes()
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
@@ -27,5 +26,17 @@ class Float32(Codec):
             raise WireError(f"{len(payload)} bytes where {self.count} floats take {4 * self.count}")
         x = np.frombuffer(payload, "<f4").astype(np.float32)
         if not np.isfinite(x).all():
-            raise WireError(f"{(~np.isfinite(x)).sum()} of {self.count} floats are infinite or not a number")
+            raise self._not_finite(int(np.isfinite(x).sum()))
         return torch.from_numpy(x).to(device)
+
+    def weigh(self, rows: Tensor) -> list[int | WireError]:
+        self._check_shape(rows[0])
+        finite = rows.isfinite().sum(1).tolist()
+        return [4 * self.count if many == self.count else self._not_finite(many) for many in finite]
+
+    def _check_shape(self, x: Tensor) -> None:
+        if x.shape != (self.count,):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} floats")
+
+    def _not_finite(self, finite: int) -> WireError:
+        return WireError(f"{self.count - finite} of {self.count} floats are infinite or not a number")

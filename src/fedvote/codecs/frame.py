@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -38,16 +39,48 @@ class Header:
     method: str
 
 
+@dataclass(frozen=True, eq=False)
+class Parcel:
+    """A message that stays in one process: it has the size of its frame, whose bytes are never made."""
+
+    message: Message
+    size: int
+    refusal: str = ""  # why a receiver of the bytes would refuse them
+
+    def __len__(self) -> int:
+        return self.size
+
+
 def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
     """One message as bytes, by the codecs given."""
-    if message.keys() != codecs.keys():
-        raise WireError(f"a message of {sorted(message)} cannot travel by codecs for {sorted(codecs)}")
+    _check_names(message, codecs)
     name = header.method.encode("ascii", "replace")[:16]
     frame = bytearray(HEAD.pack(MAGIC, VERSION, header.round, header.client, header.fingerprint, name, len(codecs)))
     for field, codec in codecs.items():
         payload = codec.encode(message[field])
         frame += TENSOR.pack(codec.tag, codec.count, len(payload)) + payload
     return bytes(frame + CHECKSUM.pack(zlib.crc32(frame)))
+
+
+def pack_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Codec]) -> list[bytes]:
+    """Messages of several clients, K in front."""
+    return [pack(header, {name: rows[k] for name, rows in stack.items()}, codecs) for k, header in enumerate(headers)]
+
+
+def weigh_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Codec]) -> list[Parcel]:
+    """The same as parcels: what `unpack` makes of each frame, and how many bytes it has."""
+    _check_names(stack, codecs)
+    weights = {name: codec.weigh(stack[name]) for name, codec in codecs.items()}
+    parcels = []
+    for k in range(len(headers)):
+        size, refusal = HEAD.size + CHECKSUM.size, ""
+        for name, codec in codecs.items():
+            weight = weights[name][k]
+            if isinstance(weight, WireError):
+                weight, refusal = len(codec.encode(stack[name][k])), refusal or str(weight)
+            size += TENSOR.size + weight
+        parcels.append(Parcel({name: rows[k] for name, rows in stack.items()}, size, refusal))
+    return parcels
 
 
 def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: torch.device | str = "cpu") -> Message:
@@ -69,6 +102,11 @@ def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: tor
     if at != end:
         raise WireError(f"{end - at} bytes too many in a frame")
     return message
+
+
+def _check_names(message: Message, codecs: dict[str, Codec]) -> None:
+    if message.keys() != codecs.keys():
+        raise WireError(f"a message of {sorted(message)} cannot travel by codecs for {sorted(codecs)}")
 
 
 def _check_head(frame: bytes, expected: Header, tensors: int) -> None:

@@ -38,3 +38,6 @@ class Integers(Codec):
         if planes != (int(x.max()).bit_length() if self.count else 0):
             raise WireError(f"{planes} bit planes where fewer would do")
         return x
+
+    def weigh_one(self, x: Tensor) -> int:
+        return len(self.encode(x))

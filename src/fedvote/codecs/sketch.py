@@ -23,9 +23,15 @@ class Sketch(Codec):
         object.__setattr__(self, "count", self.rows * self.columns)
 
     def encode(self, x: Tensor) -> bytes:
-        if x.shape != (self.rows, self.columns):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not a sketch of {self.rows} x {self.columns}")
-        return Float32(self.count).encode(x.reshape(-1))
+        return Float32(self.count).encode(self._flat(x))
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         return Float32(self.count).decode(payload, device).view(self.rows, self.columns)
+
+    def weigh(self, rows: Tensor) -> list[int | WireError]:
+        return Float32(self.count).weigh(torch.stack([self._flat(row) for row in rows]))
+
+    def _flat(self, x: Tensor) -> Tensor:
+        if x.shape != (self.rows, self.columns):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not a sketch of {self.rows} x {self.columns}")
+        return x.reshape(-1)

@@ -55,6 +55,9 @@ class Tallies(Codec):
             raise WireError("the shares are not those of the numbers: the words were altered or cut")
         return torch.from_numpy(numbers.astype(np.int16)).to(device)
 
+    def weigh_one(self, x: Tensor) -> int:
+        return len(self.encode(x))
+
 
 def _histogram(numbers: ans.Symbols) -> Shares:
     """(1, V) the share of each value up to the largest."""

@@ -21,8 +21,7 @@ class Ternary(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        if x.shape != (self.count,) or bool(((x != 0) & (x.abs() != 1)).any()):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1, 0 and +1")
+        self._check(x)
         columns = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8).unbind(1)
         packed = columns[0].clone()
         for column in columns[1:]:  # the first vote has the highest place
@@ -39,3 +38,11 @@ class Ternary(Codec):
         if (votes[self.count :] != -1).any():
             raise WireError("the last byte has votes beyond the end")
         return torch.from_numpy(votes[: self.count].copy()).to(device)
+
+    def weigh_one(self, x: Tensor) -> int:
+        self._check(x)
+        return -(-self.count // 5)
+
+    def _check(self, x: Tensor) -> None:
+        if x.shape != (self.count,) or bool(((x != 0) & (x.abs() != 1)).any()):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1, 0 and +1")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +30,8 @@ from fedvote.quantize import threshold_binary
 
 @dataclass(frozen=True)
 class Eden(FloatMethod):
+    scales: ClassVar[tuple[str, ...]] = ("scale",)
+
     lr: float = 0.003
     block: int = 8192  # weights that are rotated together, a power of two
 

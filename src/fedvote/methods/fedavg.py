@@ -35,3 +35,6 @@ class FedAvg(FloatMethod):
 
     def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
         return self.downlink(network) | ({"samples": Float32(1)} if self.by_samples else {})
+
+    def unmoved(self, down: Message) -> Message:
+        return down

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,8 @@ MOST_LEVELS = 2**14 - 1  # 2 s + 1 whole numbers fit the codec
 
 @dataclass(frozen=True)
 class FedPAQ(FloatMethod):
+    scales: ClassVar[tuple[str, ...]] = ("norm",)
+
     lr: float = 0.001
     levels: int = 1  # s: values above zero, so 2 s + 1 in all; with 1, an update is -1, 0 or +1 times its norm
     coding: str = "entropy"  # or "plain": whole bits, two for s = 1, as the paper counts them

@@ -90,21 +90,22 @@ class FedVote(Method):
     ) -> tuple[Message, State]:
         phi, K = self.normalisation, batches.clients
 
-        def loss(h_KD: Tensor, *rest: Tensor) -> Tensor:
-            *trained, x_KB, y_KB = rest
-            return network.loss(phi(h_KD), trained[0] if trained else network.start.floats, x_KB, y_KB)
-
         # h_m^(k,0) = phi^-1(2 p^(k) - 1)
         latent_D = phi.inverse(self.soft(down))
 
         # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)))
         start = [rows.expand(K, -1) for rows in (latent_D, *(down[name] for name in self._floats))]
-        latent_KD, *trained = descend(loss, start, batches, self.make_optimizer)
+        latent_KD, *trained = descend(self, network, start, batches)
 
         # w_m^(k,tau) = sto_rounding(phi(h_m^(k,tau)))
         generators = [key.torch("rounding", latent_KD.device) for key in keys]
         up = {"votes": round_stack(phi(latent_KD), self.alphabet, generators)}
         return up | dict(zip(self._floats, trained, strict=True)), memory
+
+    def objective(self, network: Network, *weights: Tensor) -> Tensor:
+        # f_m(phi(h)), h the latent weights
+        h_D, *floats, x_B, y_B = weights
+        return network.loss(self.normalisation(h_D), floats[0] if floats else network.start.floats, x_B, y_B)
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
         votes_KD = ups["votes"]
@@ -142,6 +143,9 @@ class FedVote(Method):
     def downlink(self, network: Network) -> dict[str, Codec]:
         level = Tallies(network.D) if self.coding == "entropy" else Integers(network.D)
         return {"level": level, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
+
+    def unmoved(self, down: Message) -> Message:
+        return {"votes": self.soft(down)} | {name: down[name] for name in self._floats}
 
     def vote_weights(self, state: State) -> Tensor | None:
         return state["vote_weight"]

@@ -45,7 +45,7 @@ class FloatMethod(Method):
         start = [down[name].expand(batches.clients, -1) for name in NAMES]
 
         # theta_m^(t+1) = theta_m^(t) - eta grad f_m(theta_m^(t))
-        return descend(network.loss, start, batches, self.make_optimizer)
+        return descend(self, network, start, batches)
 
     def update(self, network: Network, down: Message, batches: Batches) -> Tensor:
         """(K, D + F) what every client's local steps took away from the weights that were broadcast."""

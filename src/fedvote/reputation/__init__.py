@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from fedvote.reputation.camps import Camps
 from fedvote.reputation.cut import Cut
 from fedvote.reputation.proportional import Proportional
 from fedvote.reputation.rule import Ballots, Reputation, Verdict
 from fedvote.reputation.uniform import Uniform
 
-REPUTATIONS: dict[str, type[Reputation]] = {"uniform": Uniform, "proportional": Proportional, "cut": Cut}
+REPUTATIONS: dict[str, type[Reputation]] = {
+    "uniform": Uniform,
+    "proportional": Proportional,
+    "cut": Cut,
+    "camps": Camps,
+}
 
-__all__ = ["REPUTATIONS", "Ballots", "Cut", "Proportional", "Reputation", "Uniform", "Verdict"]
+__all__ = ["REPUTATIONS", "Ballots", "Camps", "Cut", "Proportional", "Reputation", "Uniform", "Verdict"]

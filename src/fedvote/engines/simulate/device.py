@@ -32,6 +32,12 @@ def half_precision(device: torch.device, precision: str) -> bool:
     return device.type == "cuda" and precision != "float32"
 
 
+def synchronise(device: torch.device) -> None:
+    """Wait until the device has done what it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 @contextmanager
 def repeatable() -> Iterator[None]:
     """Deterministic algorithms and no gradients inside; what was set before, after."""

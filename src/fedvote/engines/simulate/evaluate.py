@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedvote.core import Examples, Weights
-from fedvote.network import Network
+from fedvote.network import Network, channels_last
 
 
 def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> tuple[float, float]:
@@ -18,7 +18,7 @@ def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -
     right, loss = torch.zeros((), device=examples.y.device), torch.zeros((), device=examples.y.device)
     for index in torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch)):
         x, y = examples.take(index)
-        logits = outputs(x).float()
+        logits = outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float()
         right += (logits.argmax(1) == y).sum()
         loss += F.cross_entropy(logits, y, reduction="sum")
     return float(right) / len(examples), float(loss) / len(examples)

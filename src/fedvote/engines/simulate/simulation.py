@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from fedvote.attacks import Attack, Nothing
-from fedvote.attacks.attack import Poisoned
+from fedvote.codecs import pack_stack, weigh_stack
 from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
-from fedvote.engines.simulate.device import find_device, half_precision, repeatable
+from fedvote.engines.simulate.chunks import Chunks
+from fedvote.engines.simulate.device import find_device, half_precision, repeatable, synchronise
 from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.rounds import clients_turn, close_round, draw_batches, hostile_turn, open_round
+from fedvote.replay import is_small
+from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, hostile_turn, open_round
 
 CPU = torch.device("cpu")
+FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
+WIRES = ("weighed", "written")  # messages that never leave the process: only their bytes counted, or written and read
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,9 @@ class Simulation:
     seed: int = 0
     device: torch.device = CPU
     precision: str = "auto"
-    stack: int = 0  # clients trained at once; 0: the whole cohort
+    stack: int = 0  # clients trained at once; 0: the whole cohort, or as many as fit the device
+    compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
+    wire: str = WIRES[0]
     test_batch: int = 1000
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
     attack: Attack = field(default_factory=Nothing)
@@ -69,18 +76,21 @@ class Simulation:
         steps: int = 40,
         batch: int = 100,
         partition: Partition | None = None,
+        owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
         seed: int = 0,
         device: str = "auto",
         precision: str = "auto",
         stack: int = 0,
+        compile: bool = False,
+        wire: str = WIRES[0],
         test_batch: int = 1000,
         calibrate_on: int = 1000,
         attack: Attack | None = None,
         hostile: int = 0,
         oracle: bool = False,
     ) -> Simulation:
-        """Divide the data among the clients, turn the module into a network, and check that they fit."""
+        """Divide the data among the clients (unless `owned` says who has what), and check that all parts fit."""
         whole = {"rounds": rounds, "clients": clients, "steps": steps, "batch": batch}
         for name, value in (whole | {"test_batch": test_batch, "calibrate_on": calibrate_on}).items():
             if value < 1:
@@ -91,15 +101,22 @@ class Simulation:
             raise ConfigError(f"hostile is {hostile}, expected 0 to {clients - 1}: one client at least is honest")
         if stack < 0:
             raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
+        if wire not in WIRES:
+            raise ConfigError(f"wire is {wire!r}, expected one of: {', '.join(WIRES)}")
+        check_attack(attack or Nothing(), method or FedVote())
         network = Network(module, seed, keep_float)
         network.check(data.shape, len(data.classes))
-        parts = divide(partition or Dirichlet(), data, clients, Key(seed).numpy("partition"), batch)
+        if owned is None:
+            parts = divide(partition or Dirichlet(), data, clients, Key(seed).numpy("partition"), batch)
+            owned = [torch.from_numpy(part) for part in parts]
+        elif len(owned) != clients:
+            raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
         place = find_device(device)
         half_precision(place, precision)
         return cls(
             network=network,
             data=data,
-            owned=[torch.from_numpy(part) for part in parts],
+            owned=owned,
             method=method or FedVote(),
             rounds=rounds,
             cohort=cohort or clients,
@@ -109,6 +126,8 @@ class Simulation:
             device=place,
             precision=precision,
             stack=stack,
+            compile=compile,
+            wire=wire,
             test_batch=test_batch,
             calibrate_on=calibrate_on,
             attack=attack or Nothing(),
@@ -125,22 +144,36 @@ class Simulation:
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last."""
-        network = self.network.to(self.device, half_precision(self.device, self.precision))
-        train = self.data.train.to(self.device)
-        shuffled = torch.randperm(len(self.data.test), generator=Key(self.seed).torch("test"))
-        test = self.data.test.rows(shuffled).to(self.device)
-        calibration = self._calibration(train)
+        network, train = self.placed(), self.data.train.to(self.device)
+        test, calibration = self.test(), self.calibration(train)
+        chunks = Chunks(self.stack or self.fitting(network, train))
         snapshot = _to(since or self.start(), self.device)
         while snapshot.round < self.rounds:
             began = time.perf_counter()
             with repeatable():
-                snapshot = self._round(snapshot, network, train)
+                snapshot = self._round(snapshot, network, train, chunks)
+                synchronise(self.device)
                 trained = time.perf_counter()
                 quality = judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
             seconds = {"seconds": time.perf_counter() - began, "seconds_training": trained - began}
             record = {"round": snapshot.round, **quality, **snapshot.record, **seconds}
             snapshot = Snapshot(snapshot.round, snapshot.state, snapshot.memory, record)
             yield snapshot
+
+    def fitting(self, network: Network, train: Examples) -> int:
+        """How many clients to train at once where nobody says: more than fill a device would only take memory."""
+        if self.device.type == "cpu" or is_small(network, train.take(slice(0, self.batch))[0]):
+            return self.cohort
+        return min(self.cohort, FILL)
+
+    def placed(self) -> Network:
+        """The network on the run's device, in its precision."""
+        return self.network.to(self.device, half_precision(self.device, self.precision), self.compile)
+
+    def test(self) -> Examples:
+        """The test examples in the order in which batches are cut, on the run's device."""
+        shuffled = torch.randperm(len(self.data.test), generator=Key(self.seed).torch("test"))
+        return self.data.test.rows(shuffled).to(self.device)
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
         """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm."""
@@ -150,59 +183,75 @@ class Simulation:
         """The deployed weights and the batch-norm statistics that go with them."""
         with torch.no_grad():
             weights = self.method.models(_to(snapshot, CPU).state)["deployed"]
-            return weights, self.network.calibrate(weights, self._calibration(self.data.train))
+            return weights, self.network.calibrate(weights, self.calibration(self.data.train))
 
-    def _calibration(self, train: Examples) -> Tensor:
+    def calibration(self, train: Examples) -> Tensor:
+        """The inputs that measure the batch-norm statistics."""
         lots = torch.randperm(len(train), generator=Key(self.seed).torch("calibration"))
         return train.take(lots[: self.calibrate_on].to(train.y.device))[0]
 
-    def _round(self, last: Snapshot, network: Network, train: Examples) -> Snapshot:
+    def drawn(self, key: Key) -> list[int]:
+        """The cohort of a round."""
+        return sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
+
+    def _round(self, last: Snapshot, network: Network, train: Examples, chunks: Chunks) -> Snapshot:
         key = Key(self.seed, last.round + 1)
-        cohort = sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
-        broadcast = open_round(self.method, network, last.state, key.round)
+        cohort = self.drawn(key)
+        post: Any = pack_stack if self.wire == "written" else weigh_stack
+        broadcast = open_round(self.method, network, last.state, key.round, post)
         memory = {name: values.clone() for name, values in last.memory.items()}
-        frames: dict[int, bytes] = {}
-        size = self.stack or self.cohort
-        for clients in (cohort[i : i + size] for i in range(0, len(cohort), size)):
+        frames: dict[int, Any] = {}
+
+        def turn(clients: Sequence[int]) -> None:
             keys = [Key(self.seed, key.round, client) for client in clients]
-            batches = self._batches(train, keys)
             mine = {name: values[clients] for name, values in memory.items()}
-            sent, mine = clients_turn(self.method, network, broadcast, batches, mine, keys)
-            frames |= dict(zip(clients, sent, strict=True))
+            batches = self.batches(train, keys)
+            sent, mine = clients_turn(self.method, network, broadcast, batches, mine, keys, post)
+            frames.update(zip(clients, sent, strict=True))
             for name, values in mine.items():
                 memory[name][clients] = values
-        frames = hostile_turn(self.attack, self.method, network, broadcast, frames, self.hostile, key)
+
+        chunks.each(cohort, network, turn)
+        frames = hostile_turn(self.attack, self.method, network, broadcast, frames, self.hostile, key, post)
         counted = {c: frame for c, frame in frames.items() if not (self.oracle and c in self.hostile)}
         closed = close_round(self.method, network, last.state, broadcast, counted, key)
         up, down = sum(map(len, frames.values())), len(broadcast) * len(cohort)
         record = {
-            "uplink_bytes": up,
-            "downlink_bytes": down,
-            "uplink_bits_per_weight": 8 * up / (len(cohort) * network.D),
-            "downlink_bits_per_weight": 8 * down / (len(cohort) * network.D),
+            **traffic(up, down, len(cohort), len(cohort), network.D),
             "clients": cohort,
-            **self._weights(closed.state, closed.counted),
+            **self.weights(closed.state, closed.counted),
             **({"refused": closed.refused} if closed.refused else {}),
         }
         return Snapshot(key.round, closed.state, memory, record)
 
-    def _batches(self, train: Examples, keys: Sequence[Key]) -> Batches:
+    def batches(self, train: Examples, keys: Sequence[Key]) -> Batches:
         """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
         batches = draw_batches(train, [self.owned[key.client] for key in keys], self.steps, self.batch, keys)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         if not hostile or type(self.attack).poison is Attack.poison:
             return batches
-        whose = [keys[row] for row in hostile]
-        return Poisoned(
-            batches.examples, batches.index_KSB, batches.samples_K, self.attack, hostile, len(self.data.classes), whose
-        )
+        labels_KSB = batches.examples.y[batches.index_KSB]
+        mine = labels_KSB[hostile]
+        poisoned = self.attack.poison(mine.flatten(1), len(self.data.classes), [keys[row] for row in hostile])
+        labels_KSB[hostile] = poisoned.view_as(mine)
+        return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
 
-    def _weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
+    def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Who had which share in the tally, where shares differ or clients are hostile."""
         weights = self.method.vote_weights(state)
         if weights is None or not (self.hostile or len(weights[counted].unique()) > 1):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
+
+
+def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
+    """Bytes of a round in which `received` clients got `down` bytes, and `sent` of them answered with `up`."""
+    return {
+        "uplink_bytes": up,
+        "downlink_bytes": down,
+        "uplink_bits_per_weight": 8 * up / (max(sent, 1) * D),
+        "downlink_bits_per_weight": 8 * down / (max(received, 1) * D),
+    }
 
 
 def _to(snapshot: Snapshot, device: torch.device) -> Snapshot:

@@ -1,0 +1,115 @@
+"""Every method on one preset, each at its best rate: a short search, a long run, one JSON file.
+
+    python benchmarks/methods.py --preset cifar10-silo --runs runs --out results/methods-cifar10-silo.json
+
+The search runs every rate of a method for a few rounds and keeps the one whose deployed model is the most accurate.
+What was cut off goes on where it was; `--seconds` stops before a run that would begin later than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedvote.config import read
+from fedvote.experiment import run
+from fedvote.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method as the table names it, and the rates that are tried."""
+
+    settings: tuple[str, ...]
+    key: str
+    rates: tuple[float, ...]
+
+
+CONTENDERS = {
+    "FedVote binary": Contender(("method=fedvote",), "method.lr", (0.03, 0.1)),
+    "FedVote ternary": Contender(("method=fedvote", "method.votes=ternary"), "method.lr", (0.03, 0.1)),
+    "FedAvg": Contender(("method=fedavg",), "method.lr", (0.0003, 0.001, 0.003)),
+    "FedPAQ 2 bits": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003, 0.001)),
+    "FedPAQ 16 levels": Contender(("method=fedpaq", "method.levels=16"), "method.lr", (0.001, 0.003)),
+    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.0003, 0.001, 0.003)),
+    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.0003, 0.001, 0.003)),
+    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.001, 0.003, 0.01)),
+    "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.001, 0.003)),
+}
+KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds_training")
+
+
+def records(preset: str, settings: list[str], folder: Path) -> list[dict[str, Any]]:
+    """The metrics of one run, from disk as far as they are there."""
+    into = RunFolder(folder)
+    for _ in run(read(preset, settings), into, resume=True):
+        pass
+    return [{name: line[name] for name in KEPT if name in line} for line in into.metrics()]
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    began, found = time.monotonic(), {}
+    for name in options.only or CONTENDERS:
+        contender, folder = CONTENDERS[name], options.runs / name.replace(" ", "-").lower()
+        tried = {}
+        for rate in contender.rates:
+            if time.monotonic() - began > options.seconds:
+                return found
+            settings = [*contender.settings, f"{contender.key}={rate}", f"rounds={options.search}", *options.set]
+            tried[rate] = records(options.preset, settings, folder.with_name(f"{folder.name}-{rate}"))[-1]["accuracy"]
+            print(f"{name}: {contender.key} {rate} -> {tried[rate]:.4f} after {options.search} rounds", flush=True)
+        best = max(tried, key=lambda rate: tried[rate])
+        if time.monotonic() - began > options.seconds:
+            return found
+        settings = [*contender.settings, f"{contender.key}={best}", f"rounds={options.rounds}", *options.set]
+        found[name] = {
+            "settings": settings,
+            "search": {"key": contender.key, "rounds": options.search, "accuracy": tried},
+            "rounds": records(options.preset, [*settings, *options.last], folder),
+        }
+        print(f"{name}: {found[name]['rounds'][-1]['accuracy']:.4f} at {contender.key} {best}", flush=True)
+        write(options, found)
+    return found
+
+
+def write(options: argparse.Namespace, found: dict[str, Any]) -> None:
+    first = RunFolder(options.runs / next(iter(found)).replace(" ", "-").lower())
+    environment = json.loads((first.path / "environment.json").read_text())
+    text = json.dumps({"preset": options.preset, "environment": environment, "methods": found})
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(text + "\n")
+
+
+def table(found: dict[str, Any]) -> str:
+    lines = [f"{'method':18} {'rate':>7} {'rounds':>6} {'accuracy':>8} {'MB up':>8} {'MB down':>8}   a client, in all"]
+    for name, one in found.items():
+        last, clients = one["rounds"][-1], one.get("clients", 31)
+        up, down = (sum(r[f"{way}link_bytes"] for r in one["rounds"]) / clients / 1e6 for way in ("up", "down"))
+        rate = next(s for s in one["settings"] if s.startswith(one["search"]["key"])).partition("=")[2]
+        lines.append(f"{name:18} {rate:>7} {last['round']:>6} {last['accuracy']:>8.4f} {up:>8.1f} {down:>8.1f}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="cifar10-silo")
+    parser.add_argument("--only", nargs="+", choices=CONTENDERS)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--search", type=int, default=4, help="rounds of each rate of the search")
+    parser.add_argument("--set", nargs="*", default=[], help="settings of all runs")
+    parser.add_argument("--last", nargs="*", default=[], help="settings of the long runs alone")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/methods"))
+    parser.add_argument("--out", type=Path, default=Path("results/methods-cifar10-silo.json"))
+    options = parser.parse_args()
+    found = measure(options)
+    if found:
+        print(table(found))
+
+
+if __name__ == "__main__":
+    main()

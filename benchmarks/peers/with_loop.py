@@ -1,0 +1,40 @@
+"""The job as a plain PyTorch loop: copy the model, train it, add it to the sum; one client after another."""
+
+from __future__ import annotations
+
+import time
+
+import recipe
+import torch
+from torch.nn.functional import cross_entropy
+
+
+def main() -> None:
+    options = recipe.arguments()
+    data, model = recipe.clients(options.device), recipe.network().to(options.device)
+    weights = list(model.parameters())
+    globally = [weight.detach().clone() for weight in weights]
+    seconds = []
+    for number in range(options.warm_up + options.rounds):
+        recipe.finish(options.device)
+        began = time.perf_counter()
+        total = [torch.zeros_like(weight) for weight in globally]
+        for client in recipe.cohort(number):
+            with torch.no_grad():
+                torch._foreach_copy_(weights, globally)
+            optimizer = torch.optim.SGD(weights, lr=recipe.LR)
+            x, y = data[client]
+            for x_B, y_B in zip(x.split(recipe.BATCH), y.split(recipe.BATCH), strict=True):
+                optimizer.zero_grad()
+                cross_entropy(model(x_B), y_B).backward()
+                optimizer.step()
+            with torch.no_grad():
+                torch._foreach_add_(total, weights)
+        globally = [weight / recipe.COHORT for weight in total]
+        recipe.finish(options.device)
+        seconds.append(time.perf_counter() - began)
+    recipe.report("loop", torch.__version__, options, seconds, processes=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Min-max: as far off as the most distant two honest clients are from each other. Knows every honest message.
+
+Shejwalkar and Houmansadr, 2021. All attackers send one message, pushed away from the honest mean until its largest
+distance to an honest message is the largest between two honest ones. Floats are pushed along a direction p:
+
+    mean + gamma p,    gamma the largest with max_i ||mean + gamma p - theta_i|| <= max_ij ||theta_i - theta_j||
+
+Each distance is a quadratic in gamma, so that the largest gamma is the smallest of their roots, and nothing has to be
+searched for. Of votes the attackers send the honest plurality with as many votes flipped as keeps its largest Hamming
+distance to an honest ballot within the largest between two. By default they flip where the plurality leads by least.
+Those flips are cheapest, since almost as many honest ballots come closer by them as move away, so that most fit in;
+and they are the only ones that can change the plurality. `flip = "strongest"` takes those that everybody is sure of,
+which no number of attackers below one half overturns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedvote.aggregate.blocks import squared_distances
+from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.together import consensus, spread
+from fedvote.core import ConfigError, Key, Message
+from fedvote.quantize import threshold_binary
+
+DIRECTIONS = ("unit", "std", "sign")
+FLIPS = ("weakest", "strongest")
+
+
+@dataclass(frozen=True)
+class MinMax(Attack):
+    omniscient: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    direction: str = "unit"  # floats go against the mean update, or "sign": its signs, or "std": their deviation
+    flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("direction", self.direction, DIRECTIONS), ("flip", self.flip, FLIPS)):
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}, expected one of: {', '.join(known)}")
+
+    def tamper(self, seen: Seen) -> Message:
+        honest = {name: seen.honest[name] for name in seen.bulk}
+        floats = {name: rows for name, rows in honest.items() if rows.is_floating_point()}
+        forged = {n: flipped(honest[n], seen.shared, self.flip) for n in honest if n not in floats}
+        forged |= pushed(floats, seen.unmoved, self.direction)
+        return seen.own | {name: forged[name].expand_as(seen.own[name]) for name in honest}
+
+
+def pushed(honest: Message, unmoved: Message, direction: str) -> Message:
+    """The honest mean, pushed off as far as honest clients are apart: distances are over all tensors together."""
+    mean, along = {}, {}
+    for name, rows in honest.items():
+        mean[name], deviation = spread(rows)
+        update = mean[name] - unmoved.get(name, 0)
+        along[name] = -{"std": deviation, "unit": update, "sign": update.sign()}[direction]
+    if not honest:
+        return {}
+    gamma = reach(_flat(honest, 1), _flat(mean, 0), _flat(along, 0))
+    return {name: mean[name] + gamma * along[name] for name in honest}
+
+
+def reach(honest_GN: Tensor, mean_N: Tensor, along_N: Tensor) -> float:
+    """gamma: how far along p no honest client is farther away than two of them are from each other."""
+    widest = squared_distances(honest_GN, honest_GN).max()
+    length = along_N.double().square().sum()
+    if length == 0:
+        return 0.0
+
+    # ||a_i + gamma p||^2 = ||a_i||^2 + 2 gamma a_i p + gamma^2 ||p||^2, with a_i = mean - theta_i
+    off_G = squared_distances(honest_GN, mean_N[None])[:, 0]
+    dot_G = torch.stack([(mean_N - row).double() @ along_N.double() for row in honest_GN])
+
+    # gamma_i = (-a_i p + sqrt((a_i p)^2 + ||p||^2 (widest^2 - ||a_i||^2))) / ||p||^2
+    root_G = ((dot_G.square() + length * (widest - off_G)).clamp_min(0).sqrt() - dot_G) / length
+    return max(0.0, float(root_G.min()))
+
+
+def flipped(honest_GN: Tensor, key: Key, flip: str) -> Tensor:
+    """The honest plurality with the most votes flipped that keep it as close to the honest as they are themselves."""
+    winner_N = consensus(honest_GN, key)
+
+    # a vote for 0 is flipped to the rarer sign
+    loser_N = torch.where(winner_N != 0, -winner_N, threshold_binary(-honest_GN.sum(0, dtype=torch.int32)))
+    lead_N = (honest_GN == winner_N).sum(0, dtype=torch.int32) - (honest_GN == loser_N).sum(0, dtype=torch.int32)
+    lots_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
+    order_N = lots_N[lead_N[lots_N].argsort(stable=True, descending=flip == "strongest")]
+
+    # d_i(k) = d_i(0) + sum over the first k flips of 1(w_i = winner) - 1(w_i = loser)
+    farthest_N = torch.zeros(len(lead_N) + 1, dtype=torch.int32, device=lead_N.device)
+    for votes_N in honest_GN:
+        farther_N = (votes_N == winner_N).int() - (votes_N == loser_N).int()
+        steps_N = torch.cat([(votes_N != winner_N).sum(dtype=torch.int32)[None], farther_N[order_N]])
+        farthest_N = torch.maximum(farthest_N, steps_N.cumsum(0, dtype=torch.int32))
+
+    # the largest k with max_i d_i(k) <= max_ij d_ij; none at all where the plurality itself is farther than that
+    widest = max((int((a != b).sum()) for a, b in combinations(honest_GN, 2)), default=0)
+    within = (farthest_N <= widest).nonzero()
+    flips = order_N[: int(within[-1]) if len(within) else 0]
+    return winner_N.index_copy(0, flips, loser_N[flips])
+
+
+def _flat(message: Message, axis: int) -> Tensor:
+    """All tensors of a message in one row, from an axis on."""
+    return torch.cat([values.flatten(axis) for values in message.values()], axis)

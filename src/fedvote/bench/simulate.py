@@ -1,0 +1,180 @@
+"""How fast the simulator is: seconds a round and arithmetic a second, by network and by how many clients take part.
+
+The data are random, since speed does not depend on them. A round is everything but evaluation: broadcast, local steps,
+rounding, counting bytes, tally. The first round also records the step, and is reported apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from fedvote.core import Dataset, Examples, Key
+from fedvote.data.partition import IID
+from fedvote.engines.simulate import Simulation
+from fedvote.engines.simulate.chunks import Chunks
+from fedvote.engines.simulate.device import find_device, repeatable, synchronise
+from fedvote.method import Method
+from fedvote.methods import FedAvg, FedVote
+from fedvote.models import MODELS
+
+ROUNDS = 3  # after the first
+PATIENCE = 30.0  # seconds a round, beyond which no larger cohort is tried
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one client does in a round, and with what."""
+
+    model: str
+    shape: tuple[int, ...]
+    method: Method
+    steps: int
+    batch: int
+
+    def __str__(self) -> str:
+        return f"{self.model} {type(self.method).__name__}"
+
+
+JOBS = (
+    Job("lenet5", (1, 28, 28), FedVote(coding="plain"), steps=40, batch=100),
+    Job("vgg7", (3, 32, 32), FedVote(coding="plain"), steps=40, batch=100),
+    Job("small-cnn", (3, 32, 32), FedAvg(lr=0.1, optimizer="SGD"), steps=5, batch=10),
+)
+COHORTS = (1, 10, 31, 50, 100, 1000)
+STEPS = (10, 20, 80)  # besides 40, for 31 clients: how time grows with the length of a turn
+
+
+def bench_simulate(
+    jobs: tuple[Job, ...] = JOBS,
+    cohorts: tuple[int, ...] = COHORTS,
+    compiled: tuple[bool, ...] = (False, True),
+    patience: float = PATIENCE,
+) -> list[dict[str, Any]]:
+    """A row for each network and cohort, until a round takes longer than `patience`."""
+    return list(_rows(jobs, cohorts, compiled, patience))
+
+
+def _rows(
+    jobs: tuple[Job, ...], cohorts: tuple[int, ...], compiled: tuple[bool, ...], patience: float
+) -> Iterator[dict[str, Any]]:
+    device = find_device("auto")
+    rate = matrix_rate(device)
+    for job in jobs:
+        for compile in compiled if device.type == "cuda" else (False,):
+            for clients in cohorts:
+                row = measure(job, clients, device, rate, compile)
+                yield row
+                if row["first_seconds"] > patience and not compile:
+                    break
+
+
+def measure(job: Job, clients: int, device: torch.device, rate: float, compile: bool = False) -> dict[str, Any]:
+    """Seconds a round of one job with so many clients, the best of a few, and what follows from them."""
+    simulation = _federation(job, clients, device, compile)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    seconds = [snapshot.record["seconds_training"] for snapshot in simulation.run()]
+    samples = clients * job.steps * job.batch
+    work = samples * _flops(simulation, job) / 1e12
+    best = min(seconds[1:])
+    local = _training_seconds(simulation)
+    return {
+        "model": job.model,
+        "method": type(job.method).__name__,
+        "compiled": compile,
+        "clients": clients,
+        "steps": job.steps,
+        "batch": job.batch,
+        "weights": simulation.network.D + simulation.network.F,
+        "first_seconds": seconds[0],
+        "seconds": best,
+        "training_seconds": local,
+        "samples_per_second": samples / best,
+        "training_tflops": work / local,
+        "share_of_matrix_rate": work / local / rate,
+        "memory_gb": _peak_memory(device),
+    }
+
+
+def _training_seconds(simulation: Simulation) -> float:
+    """The clients' part of a round alone: local steps and rounding, of a chunk at a time as in a run."""
+    network, train = simulation.placed(), simulation.data.train.to(simulation.device)
+    with repeatable():
+        down = simulation.method.broadcast(simulation.start().state)
+        memory = simulation.method.memory(network)
+
+        def turn(clients: Sequence[int]) -> None:
+            keys = [Key(0, 1, client) for client in clients]
+            mine = {name: value.expand(len(keys), *value.shape) for name, value in memory.items()}
+            batches = simulation.batches(train, keys)
+            synchronise(simulation.device)
+            began = time.perf_counter()
+            simulation.method.local(network, down, batches, mine, keys)
+            synchronise(simulation.device)
+            spent.append(time.perf_counter() - began)
+
+        times = []
+        for _ in range(1 + ROUNDS):
+            spent: list[float] = []
+            Chunks(simulation.stack or simulation.fitting(network, train)).each(range(simulation.cohort), network, turn)
+            times.append(sum(spent))
+    return min(times[1:])
+
+
+def matrix_rate(device: torch.device) -> float:
+    """TFLOP/s of a large matrix product, in the precision that training uses there."""
+    size, dtype = (8192, torch.bfloat16) if device.type == "cuda" else (2048, torch.float32)
+    a = torch.ones(size, size, dtype=dtype, device=device)
+    times = []
+    for _ in range(5):
+        synchronise(device)
+        began = time.perf_counter()
+        a @ a
+        synchronise(device)
+        times.append(time.perf_counter() - began)
+    return 2 * size**3 / min(times) / 1e12
+
+
+def _federation(job: Job, clients: int, device: torch.device, compile: bool) -> Simulation:
+    each = 100
+    x = torch.randint(0, 256, (clients * each, *job.shape), dtype=torch.uint8, generator=Key(0).torch("bench"))
+    y = torch.arange(clients * each) % 10
+    examples = Examples(x, y, mean=(0.5,) * job.shape[0], std=(0.25,) * job.shape[0])
+    data = Dataset("random", examples, examples.rows(slice(0, 100)), tuple("0123456789"))
+    return Simulation.of(
+        MODELS[job.model](job.shape, 10),
+        data,
+        job.method,
+        clients=clients,
+        rounds=1 + ROUNDS,
+        steps=job.steps,
+        batch=job.batch,
+        partition=IID(),
+        test_batch=100,
+        calibrate_on=100,
+        device=device.type,
+        compile=compile,
+    )
+
+
+def _flops(simulation: Simulation, job: Job) -> float:
+    """Floating-point operations of one example: forward, and twice as many backward."""
+    start = simulation.network.start
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        simulation.network(start.voted, start.floats, torch.zeros(2, *job.shape))
+    return 3 * float(counter.get_total_flops()) / 2
+
+
+def _peak_memory(device: torch.device) -> float:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated() / 1e9
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

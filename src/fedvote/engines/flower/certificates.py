@@ -1,0 +1,97 @@
+"""Certificates and keys for a federation: an authority, the server's certificate, and a key pair for every node.
+
+The authority's key signs the server's certificate and is not kept: whoever has it can pose as the server.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from fedvote.core import ConfigError
+
+DAYS = 365
+HERE = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True)
+class Certificates:
+    authority: Path  # for everybody: what the server's certificate is checked against
+    server: Path
+    key: Path  # for the server alone
+
+
+def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
+    """An authority of our own, and a certificate for a server that is reached by these names or addresses."""
+    made = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
+    _new(made.authority, made.server, made.key)
+    now = datetime.datetime.now(datetime.UTC)
+    authority_key, server_key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
+    authority, server = _name("fedvote authority"), _name(hosts[0])
+    until = now + datetime.timedelta(days=days)
+
+    def builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        blank = x509.CertificateBuilder().subject_name(subject).issuer_name(authority).public_key(key.public_key())
+        dated = blank.not_valid_before(now - datetime.timedelta(minutes=5)).not_valid_after(until)
+        identified = dated.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        return identified.serial_number(x509.random_serial_number())
+
+    signs = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+    own = builder(authority, authority_key).add_extension(x509.BasicConstraints(True, 0), critical=True)
+    own = own.add_extension(signs, critical=True)
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    theirs = builder(server, server_key).add_extension(x509.BasicConstraints(False, None), critical=True)
+    theirs = theirs.add_extension(x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False)
+    theirs = theirs.add_extension(signer, critical=False)
+    for path, certificate in ((made.authority, own), (made.server, theirs)):
+        path.write_bytes(certificate.sign(authority_key, hashes.SHA384()).public_bytes(serialization.Encoding.PEM))
+    _secret(made.key, _private(server_key, serialization.PrivateFormat.PKCS8))
+    return made
+
+
+def make_key(path: Path) -> Path:
+    """A node's key pair, PATH and PATH.pub, as ssh-keygen would write them; returns the public one."""
+    public = path.with_name(path.name + ".pub")
+    _new(path, public)
+    key = ec.generate_private_key(ec.SECP384R1())
+    _secret(path, _private(key, serialization.PrivateFormat.OpenSSH))
+    form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    public.write_bytes(key.public_key().public_bytes(*form) + b"\n")
+    return public
+
+
+def _new(*paths: Path) -> None:
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        if path.exists():
+            raise ConfigError(f"{path} is there already: delete it, or choose another folder")
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def _secret(path: Path, content: bytes) -> None:
+    """Written for the owner's eyes alone from the first byte."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)

@@ -1,0 +1,99 @@
+"""What travels over Flower: the broadcast and a task to a client, and one frame back. Nothing else leaves a client."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, RecordDict
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+
+from fedvote.core import WireError
+
+BROADCAST, TASK, BALLOT, FRAME = "broadcast", "task", "ballot", "frame"
+CHUNKED = 2**22  # bytes above which a frame travels in chunks, as an array, which Flower moves faster
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What all clients work on: the same for everybody, in every round."""
+
+    experiment: str  # the complete configuration, as TOML
+    shape: tuple[int, ...]  # of one input
+    classes: int
+    mean: tuple[float, ...] = ()  # how inputs are scaled
+    std: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one client is asked to do."""
+
+    problem: Problem
+    round: int
+    client: int
+    broadcast: bytes
+
+
+def ask(task: Task, node: int, ttl: float) -> Message:
+    """A task as a message. The random bytes make its id one that nobody else can guess, and so answer."""
+    problem = task.problem
+    about = ConfigRecord(
+        {
+            "experiment": problem.experiment,
+            "shape": list(problem.shape),
+            "classes": problem.classes,
+            "mean": list(problem.mean),
+            "std": list(problem.std),
+        }
+    )
+    yours = ConfigRecord({"round": task.round, "client": task.client, "nonce": os.urandom(16)})
+    content = RecordDict({"problem": about, TASK: yours, BROADCAST: _wrap(task.broadcast)})
+    return Message(content, node, MessageType.TRAIN, ttl=ttl, group_id=str(task.round))
+
+
+def read_task(message: Message) -> Task:
+    about, yours = message.content.config_records["problem"], message.content.config_records[TASK]
+    problem = Problem(
+        str(about["experiment"]),
+        tuple(about["shape"]),  # type: ignore[arg-type]
+        int(about["classes"]),  # type: ignore[arg-type]
+        tuple(about["mean"]),  # type: ignore[arg-type]
+        tuple(about["std"]),  # type: ignore[arg-type]
+    )
+    round, client = int(yours["round"]), int(yours["client"])  # type: ignore[arg-type]
+    return Task(problem, round, client, _unwrap(message.content, BROADCAST))
+
+
+def answer(frame: bytes, message: Message) -> Message:
+    """A client's frame, in reply to the message that asked for it."""
+    return Message(RecordDict({BALLOT: _wrap(frame)}), reply_to=message)
+
+
+def read_answer(message: Message) -> bytes:
+    """The frame in a client's reply; WireError if it holds anything else."""
+    if list(message.content) != [BALLOT]:
+        raise WireError(f"a reply that holds {sorted(message.content)}, expected one {BALLOT}")
+    return _unwrap(message.content, BALLOT)
+
+
+def size(message: Message) -> int:
+    """The bytes of Flower's objects that carry a message: its records, their names and its metadata."""
+    return sum(len(part.deflate()) for part in get_all_nested_objects(message).values())
+
+
+def _wrap(frame: bytes) -> ConfigRecord | ArrayRecord:
+    if len(frame) <= CHUNKED:
+        return ConfigRecord({FRAME: frame})
+    return ArrayRecord({FRAME: Array("uint8", (len(frame),), "bytes", frame)})
+
+
+def _unwrap(content: RecordDict, name: str) -> bytes:
+    record = content[name]
+    if not isinstance(record, ConfigRecord | ArrayRecord) or list(record) != [FRAME]:
+        raise WireError(f"a {name} that holds {sorted(record)}, expected one {FRAME}")
+    value = record[FRAME]
+    frame = value.data if isinstance(value, Array) else value
+    if not isinstance(frame, bytes):
+        raise WireError(f"a {name} of {type(frame).__name__}, expected bytes")
+    return frame

@@ -1,0 +1,112 @@
+"""The ballots of one round: one client, one vote; whatever else comes is refused, and all of it is written down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedvote.config import FlowerConfig
+from fedvote.core import FedVoteError, WireError
+from fedvote.engines.flower.post import Answer
+
+
+class NoQuorum(FedVoteError):
+    """Too few clients voted for too long. What was done so far is safe: the run can be started again."""
+
+
+@dataclass
+class Poll:
+    """A round in which clients are voting."""
+
+    round: int
+    cohort: Sequence[int]
+    rules: FlowerConfig
+    check: Callable[[bytes, int], None]  # WireError unless the frame is a ballot of the client in this round
+    frames: dict[int, bytes] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)  # had their vote, and it was not one
+    failed: dict[int, str] = field(default_factory=dict)  # sent no vote, and why
+    hopeless: set[int] = field(default_factory=set)  # of those, whom it makes no sense to ask again
+    second: dict[int, int] = field(default_factory=dict)  # votes beyond the first
+    late: dict[int, str] = field(default_factory=dict)  # what came from earlier rounds
+    received: int = 0  # bytes of all frames, counted or not
+    nbytes: int = 0  # of Flower's messages around them
+
+    @property
+    def need(self) -> int:
+        """Ballots that close the round at once."""
+        return math.ceil(self.rules.quorum * len(self.cohort) - 1e-9)
+
+    @property
+    def least(self) -> int:
+        """Ballots without which the round does not close."""
+        return math.ceil(self.rules.minimum * len(self.cohort) - 1e-9)
+
+    @property
+    def voted(self) -> set[int]:
+        return self.frames.keys() | self.refused.keys()
+
+    def askable(self) -> set[int]:
+        """Who has a vote left."""
+        return set(self.cohort) - self.voted - self.hopeless
+
+    def take(self, answer: Answer) -> bool:
+        """Put one answer where it belongs; True if it is a ballot that counts."""
+        client, frame = answer.errand.client, answer.frame
+        self.received += len(frame or b"")
+        self.nbytes += answer.nbytes
+        if answer.errand.round != self.round:
+            what = answer.fault if frame is None else "a ballot, refused: the round is over"
+            self.late[client] = f"round {answer.errand.round}: {what}"
+            return False
+        if answer.again or client in self.voted:
+            self.second[client] = self.second.get(client, 0) + 1
+            return False
+        if frame is None:
+            self.failed[client] = answer.fault
+            if not answer.mendable:
+                self.hopeless.add(client)
+            return False
+        self.failed.pop(client, None)
+        try:
+            if answer.fault:
+                raise WireError(answer.fault)
+            self.check(frame, client)
+        except WireError as error:
+            self.refused[client] = f"client {client}: {error}"
+            return False
+        self.frames[client] = frame
+        return True
+
+    def closes(self, waited: float, awaited: set[int]) -> bool:
+        """At the quorum; at the deadline, or when nobody is left to wait for, if the minimum is there."""
+        enough = len(self.frames) >= self.least
+        return len(self.frames) >= self.need or (enough and (waited >= self.rules.deadline or not awaited))
+
+    def stuck(self, waited: float, awaited: set[int]) -> bool:
+        """Whether the round would be over, if only there were more ballots."""
+        return len(self.frames) < self.least and (waited >= self.rules.deadline or not awaited)
+
+    def missing(self, present: Sequence[int], awaited: set[int]) -> dict[int, str]:
+        """Who did not vote, and why."""
+        why = {c: "it did not answer yet" for c in awaited} | {c: "not here" for c in self.cohort if c not in present}
+        why |= self.failed | {c: "what it sent is no ballot" for c in self.refused}
+        return {c: why.get(c, "not asked yet") for c in self.cohort if c not in self.frames}
+
+    def waiting(self, present: Sequence[int], awaited: set[int]) -> str:
+        """For whom the round waits, as a sentence."""
+        names = ", ".join(f"{c} ({why})" for c, why in self.missing(present, awaited).items())
+        return f"round {self.round} has {len(self.frames)} of the {self.least} ballots it needs; missing: {names}"
+
+    def events(self, present: Sequence[int], awaited: set[int]) -> dict[str, Any]:
+        """What a line of metrics.jsonl says of the round, beyond its results; what did not happen is left out."""
+        silent = {c: "no answer before the round closed" for c in awaited if c in self.cohort}
+        found = {
+            "absent": [c for c in self.cohort if c not in present and c not in self.voted | self.failed.keys()],
+            "failed": {**silent, **self.failed},
+            "refused": self.refused,
+            "second": self.second,
+            "late": self.late,
+        }
+        return {name: value for name, value in found.items() if value}

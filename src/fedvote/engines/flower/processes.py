@@ -1,0 +1,89 @@
+"""Programs that are started together and stopped together, each with its log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+
+@dataclass
+class Processes:
+    """Leaving the `with` block stops whatever still runs, however the block was left."""
+
+    logs: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __enter__(self) -> Processes:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(*reversed(self.running))
+
+    def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a program in a process group of its own, so that Ctrl-C reaches us alone and we stop it in order."""
+        with self.log(name).open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                command, cwd=cwd, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        return self.running[name]
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def ended(self) -> list[str]:
+        return [name for name, process in self.running.items() if process.poll() is not None]
+
+    def kill(self, name: str) -> None:
+        """Without warning, children included."""
+        process = self.running.pop(name)
+        for pid in [process.pid, *descendants(process.pid)]:
+            _signal(pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self, *names: str, patience: float = 10.0) -> None:
+        """Ask all to end, and then insist, with children that went their own way, too."""
+        processes = [self.running.pop(name) for name in names]
+        families = [pid for process in processes for pid in [process.pid, *descendants(process.pid)]]
+        for process in processes:
+            _signal(process.pid, signal.SIGTERM)
+        limit = time.monotonic() + patience
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, limit - time.monotonic()))
+        for pid in families:
+            _signal(pid, signal.SIGKILL)
+        for process in processes:
+            process.wait()
+
+    def tail(self, name: str, lines: int = 15) -> str:
+        """The end of a log."""
+        log = self.log(name)
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, and theirs, as far as they can be traced."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parent = {int(child): int(above) for child, above in (line.split() for line in listed.splitlines())}
+    found, fresh = [], [pid]
+    while fresh:
+        fresh = [child for child, above in parent.items() if above in fresh]
+        found += fresh
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -1,0 +1,186 @@
+"""The server's side: rounds that close at a quorum or a deadline, and a run that goes on where it was."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flwr.serverapp import Grid
+
+from fedvote.config import Config
+from fedvote.core import ConfigError, Key
+from fedvote.engines.flower.messages import Problem, Task
+from fedvote.engines.flower.poll import NoQuorum, Poll
+from fedvote.engines.flower.post import Post
+from fedvote.engines.flower.roster import Roster, load_roster, save_roster
+from fedvote.engines.simulate import Simulation, Snapshot
+from fedvote.engines.simulate.device import repeatable
+from fedvote.engines.simulate.evaluate import judge
+from fedvote.engines.simulate.simulation import traffic
+from fedvote.network import Network
+from fedvote.rounds import check_ballot, close_round, open_round
+from fedvote.tables import as_table, to_toml
+
+LOOK = 3.0  # seconds between two looks at who is there
+NEVER = float("-inf")
+TIME_TO_LIVE = 1.5  # of a message, in deadlines: a little late is still counted, and stale work is soon dropped
+
+
+@dataclass
+class Server:
+    """What a server keeps in memory while it runs; all that matters is in the run folder after every round."""
+
+    made: Simulation
+    config: Config
+    folder: Path
+    grid: Grid
+    allowed: frozenset[str] | None = None  # whose keys may vote; None: whoever the SuperLink lets in
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    post: Post = field(init=False)
+    roster: Roster = field(init=False)
+    problem: Problem = field(init=False)
+    present: dict[int, int] = field(default_factory=dict)  # client -> node
+    strangers: list[str] = field(default_factory=list)
+    away: set[int] = field(default_factory=set)  # who did not vote when they last should have
+    _looked: float = NEVER
+    _said: str = ""
+
+    def __post_init__(self) -> None:
+        attack = self.made.attack
+        if self.made.hostile and (attack.omniscient or attack.joint or self.made.oracle):
+            raise ConfigError(
+                f"attack {type(attack).__name__} (oracle: {self.made.oracle}) needs to see the messages of several "
+                "clients, which are on different machines here: use the simulator, or an attack that works alone"
+            )
+        self.post = Post(self.grid)
+        self.roster = load_roster(self.folder, len(self.made.owned), self.allowed)
+        data, experiment = self.made.data, to_toml(as_table(self.config))
+        self.problem = Problem(experiment, data.shape, len(data.classes), data.train.mean, data.train.std)
+
+    def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
+        """A snapshot after every round, from the one after `since` to the last."""
+        made = self.made
+        network, test, calibration = made.placed(), made.test(), made.calibration(made.data.train.to(made.device))
+        snapshot = since or Snapshot(0, made.start().state, {})
+        self.away = {int(client) for name in ("absent", "failed") for client in snapshot.record.get(name, ())}
+
+        def quality(snapshot: Snapshot) -> dict[str, float]:
+            return judge(network, made.method.models(snapshot.state), test, calibration, made.test_batch)
+
+        if snapshot.round < made.rounds:
+            self._gather()
+        while snapshot.round < made.rounds:
+            snapshot = self._round(snapshot, network, quality)
+            yield snapshot
+
+    def _gather(self) -> None:
+        """Wait until everybody has joined, or for the deadline if not all come."""
+        began, rules = self.clock(), self.config.flower
+        while len(self.present) < len(self.made.owned) and self.clock() - began < rules.deadline:
+            self._look()
+            self._say(f"{len(self.present)} of {len(self.made.owned)} clients are here")
+            if len(self.present) < len(self.made.owned):
+                self.sleep(rules.poll)
+
+    def _round(self, last: Snapshot, network: Network, quality: Callable[[Snapshot], dict[str, float]]) -> Snapshot:
+        began, made = self.clock(), self.made
+        key, method = Key(made.seed, last.round + 1), made.method
+        cohort = made.drawn(key)
+        with repeatable():
+            broadcast = open_round(method, network, last.state, key.round)
+
+        def check(frame: bytes, client: int) -> None:
+            with repeatable():
+                check_ballot(method, network, broadcast, frame, Key(made.seed, key.round, client))
+
+        poll = Poll(key.round, cohort, self.config.flower, check)
+        self.post.forget(key.round - 1)
+        posted, asked = self.post.nbytes, self._vote(poll, broadcast, began)
+        voted = self.clock()
+        while True:
+            with repeatable():
+                closed = close_round(method, network, last.state, broadcast, poll.frames, key)
+                measured = quality(Snapshot(key.round, closed.state, {}))
+            if not self._hear(poll):  # a late ballot counts until the next broadcast
+                break
+        record = {
+            "round": key.round,
+            **measured,
+            **traffic(poll.received, asked * len(broadcast), len(poll.voted), asked, network.D),
+            "uplink_message_bytes": poll.nbytes,
+            "downlink_message_bytes": self.post.nbytes - posted,
+            "clients": cohort,
+            "counted": closed.counted,
+            **made.weights(closed.state, closed.counted),
+            **self._events(poll, closed.refused),
+            "seconds": self.clock() - began,
+            "seconds_training": voted - began,
+        }
+        return Snapshot(key.round, closed.state, {}, record)
+
+    def _vote(self, poll: Poll, broadcast: bytes, began: float) -> int:
+        """Ask the cohort and wait until the round closes; returns how many messages that took."""
+        asked = 0
+        while True:
+            self._look()
+            asked += self._ask(poll, broadcast)
+            heard = self._hear(poll)
+            self._look()
+            waited, awaited = self.clock() - began, self.post.awaited(poll.round) | (poll.askable() & set(self.present))
+            if poll.closes(waited, awaited):
+                return asked
+            if poll.stuck(waited, awaited):
+                self._say(poll.waiting(list(self.present), awaited))
+            if waited >= self.config.flower.patience:
+                raise NoQuorum(
+                    f"{poll.waiting(list(self.present), awaited)}; flower.patience is over after {waited:.0f} s. "
+                    f"Round {poll.round - 1} is safe in {self.folder}: start the run again when they are back"
+                )
+            if not heard:
+                self.sleep(self.config.flower.poll)
+
+    def _look(self) -> None:
+        """See who is there, and give newcomers their numbers."""
+        if self.clock() - self._looked < LOOK:
+            return
+        self._looked = self.clock()
+        nodes = list(self.grid.get_nodes())
+        roster = self.roster.enrol(nodes)
+        if roster != self.roster:
+            self.roster = roster
+            save_roster(self.folder, roster)
+        self.present, self.strangers = roster.present(nodes), roster.strangers(nodes)
+
+    def _ask(self, poll: Poll, broadcast: bytes) -> int:
+        """Send the broadcast to those of the cohort who are there and have it not."""
+        whom = sorted((poll.askable() & self.present.keys()) - self.post.awaited(poll.round))
+        tasks = [(Task(self.problem, poll.round, client, broadcast), self.present[client]) for client in whom]
+        return len(self.post.send(tasks, TIME_TO_LIVE * self.config.flower.deadline))
+
+    def _hear(self, poll: Poll) -> bool:
+        """Take in what has come; True if there was a ballot that counts."""
+        answers = self.post.collect()
+        if any(answer.mendable for answer in answers):
+            self._looked = NEVER  # somebody may have gone
+        return any([poll.take(answer) for answer in answers])
+
+    def _events(self, poll: Poll, refused: dict[int, str]) -> dict[str, Any]:
+        events = poll.events(list(self.present), self.post.awaited(poll.round))
+        if refused:
+            events["refused"] = {**poll.refused, **refused}
+        if returned := sorted(self.away & poll.voted):
+            events["returned"] = returned
+        if self.strangers:
+            events["turned_away"] = self.strangers
+        self.away = (self.away - poll.voted) | {client for client in poll.cohort if client not in poll.voted}
+        return events
+
+    def _say(self, sentence: str) -> None:
+        if sentence != self._said:
+            print(sentence, file=sys.stderr, flush=True)
+            self._said = sentence

@@ -1,0 +1,68 @@
+"""Flower's ServerApp: `fedvote.engines.flower.server_app:app`.
+
+The run configuration has `experiment` (a preset or a TOML file, as for `fedvote run`), `set` (changes to it, as
+a.b=c a.d=e), `out` (the run folder: a run that is there goes on), `data` (test examples of the server's own), `keys`
+(a folder with the public keys of those who may vote) and `device`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from flwr.app import Context, UserConfig
+from flwr.serverapp import Grid, ServerApp
+
+from fedvote.config import read
+from fedvote.core import ConfigError
+from fedvote.engines.flower.roster import keys_in
+from fedvote.engines.flower.server import Server
+from fedvote.engines.flower.site import servers_site
+from fedvote.experiment import record
+from fedvote.folder import RunFolder
+from fedvote.progress import watch
+from fedvote.report import write_report
+
+DEFAULTS = {"experiment": "quickstart", "set": "", "out": "", "data": "", "keys": "", "device": "auto"}
+
+
+def make(folder: Path | None = None) -> ServerApp:
+    """The app; `folder` is where it looks first for the TOML file that the run configuration names."""
+    made = ServerApp()
+
+    @made.main()
+    def main(grid: Grid, context: Context) -> None:
+        serve(grid, context.run_config, folder)
+
+    return made
+
+
+def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
+    """Run what the options say, from where it is, to its end."""
+    chosen = _options(options)
+    source = chosen["experiment"]
+    if beside is not None and (beside / source).is_file():
+        source = str(beside / source)
+    config = read(source, shlex.split(chosen["set"]))
+    folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
+    made = servers_site(config, chosen["data"], chosen["device"])
+    since = folder.claim(config, resume=True)
+    folder.describe(made)
+    server = Server(made, config, folder.path, grid, keys_in(Path(chosen["keys"])) if chosen["keys"] else None)
+    done = since.round if since else 0
+    sent = sum(line["uplink_bytes"] for line in folder.metrics())
+    for _ in watch(record(made, folder, since, server.run(since)), config.rounds, done, sent):
+        pass
+    write_report([folder.path], folder.path / "report.html")
+
+
+def _options(options: UserConfig) -> dict[str, str]:
+    if unknown := options.keys() - DEFAULTS.keys():
+        raise ConfigError(
+            f"the run configuration has no key {', '.join(sorted(unknown))}; known: {', '.join(DEFAULTS)}; "
+            "what belongs to the experiment goes into its TOML file, or into `set`"
+        )
+    return {name: str(options.get(name, default)) for name, default in DEFAULTS.items()}
+
+
+app = make()

@@ -1,0 +1,209 @@
+"""Ballots counted as they are packed: the server never holds K x D numbers.
+
+A ballot is bits in words of 64: for every value of the alphabet but the first a plane of one bit a weight, which says
+where the ballot has that value; the first value has what the others leave. The first vote of a byte is its highest
+bit, as on the wire. Ternary votes take two bits here, not the 1.6 of the wire, so that both alphabets are counted,
+weighed and compared by the same operations on whole words.
+
+- Votes are counted by carry-save addition: a few logical operations add eight ballots to 64 counts at once.
+- Votes are weighed in float32, ballot after ballot: to the bit what one addition a vote gives.
+- Ballots are compared by XOR and popcount.
+
+numba (the extra `fast`), where it is installed, compiles the loops for the CPU; without it, and on a GPU, torch runs
+them. Both give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedvote.core import ConfigError
+from fedvote.packed import plain
+
+Alphabet = tuple[int, ...]
+WORTH_COMPILING = 2**15  # words, that is two million votes
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A stack of ballots as bits; beyond the last weight they are zeros."""
+
+    words_KPW: Tensor  # int64, one plane for each value of the alphabet but the first
+    count: int  # D, the weights voted on
+    alphabet: Alphabet
+
+    def __len__(self) -> int:
+        return len(self.words_KPW)
+
+
+def pack(votes_KD: Tensor, alphabet: Alphabet) -> Packed:
+    """Votes as bits, on whatever device they are."""
+    K, D = votes_KD.shape
+    words_KPW = votes_KD.new_zeros((K, len(alphabet) - 1, -(-D // 64)), dtype=torch.int64)
+    for words_PW, votes_D in zip(words_KPW, votes_KD, strict=True):
+        for words_W, value in zip(words_PW, alphabet[1:], strict=True):
+            words_W.view(torch.uint8)[: -(-D // 8)] = plain.pack_bits(votes_D, value)
+    return Packed(words_KPW, D, alphabet)
+
+
+def of_bytes(planes_KPB: Tensor, count: int, alphabet: Alphabet) -> Packed:
+    """Ballots that are bits already, such as the payloads of plain binary votes: (K, 1, bytes), uint8."""
+    expected = (len(alphabet) - 1, -(-count // 8))
+    if planes_KPB.dtype != torch.uint8 or planes_KPB.shape[1:] != expected:
+        raise ConfigError(
+            f"ballots of {count} votes are {tuple(planes_KPB.shape)} {planes_KPB.dtype}, "
+            f"expected (K, {expected[0]}, {expected[1]}) torch.uint8"
+        )
+    words_KPW = planes_KPB.new_zeros((len(planes_KPB), expected[0], -(-count // 64)), dtype=torch.int64)
+    words_KPW.view(torch.uint8)[:, :, : expected[1]] = planes_KPB
+    return Packed(words_KPW, count, alphabet)
+
+
+def count(ballots: Packed) -> Tensor:
+    """(P, D) how many ballots have each value but the first: uint8 up to 255 ballots, then int16, then int32."""
+    K, P, W = ballots.words_KPW.shape
+    rows_KW = ballots.words_KPW.view(K, P * W)
+    counts_D = _numbers(64 * P * W, K, rows_KW.device)
+
+    def work(loops: ModuleType, cut: slice) -> None:
+        _write(counts_D, cut, lambda bytes_GD: loops.count(bytes_GD, rows_KW, cut))
+
+    _each(rows_KW, P * W, work)
+    return counts_D.view(P, 64 * W)[:, : ballots.count]
+
+
+def tally(ballots: Packed, weights_K: Tensor) -> Tensor:
+    """(V, D) the weight behind each value: sum over m of lambda_m 1(w_m = v), in float32 and in the ballots' order."""
+    words_KPW, weights_K = ballots.words_KPW, weights_K.float().contiguous()
+    K, P, W = words_KPW.shape
+    rows_KW = words_KPW.view(K, P * W)
+    total_VD = plain.empty((P + 1, 64 * W), torch.float32, rows_KW.device)
+
+    def work(loops: ModuleType, cut: slice) -> None:
+        here_VD = total_VD[:, 64 * cut.start : 64 * cut.stop]
+        first_KW = ~plain.union(words_KPW[:, :, cut])
+        loops.weigh(here_VD[0], first_KW, slice(0, cut.stop - cut.start), weights_K)
+        for p, row_D in enumerate(here_VD[1:]):
+            loops.weigh(row_D, rows_KW, slice(p * W + cut.start, p * W + cut.stop), weights_K)
+
+    _each(rows_KW, W, work)
+    return total_VD[:, : ballots.count]
+
+
+def agreements(ballots: Packed, start: int = 0, stop: int | None = None) -> Tensor:
+    """(K, K) on how many weights two ballots agree, of all or of those from start to stop; int64."""
+    stop = ballots.count if stop is None else stop
+    if not 0 <= start <= stop <= ballots.count:
+        raise ConfigError(f"weights {start} to {stop}, expected a part of 0 to {ballots.count}")
+    words_KPW = _part(ballots, start, stop)
+    differ = _each(words_KPW, words_KPW.shape[2], lambda loops, cut: loops.differ(words_KPW, cut))
+    return stop - start - sum(differ, words_KPW.new_zeros((len(ballots), len(ballots))))
+
+
+class Counter:
+    """Ballots counted as they come, in memory that is settled at the start: for eight ballots that wait to be added,
+    and for the binary digits of `most`, the largest count there can be."""
+
+    def __init__(self, count: int, alphabet: Alphabet, most: int, device: torch.device | str = "cpu") -> None:
+        self.count, self.alphabet, self.most, self.ballots = count, alphabet, most, 0
+        self.planes, words = len(alphabet) - 1, -(-count // 64)
+        self.waiting = torch.zeros((8, self.planes * words), dtype=torch.int64, device=device)
+        self.digits = torch.zeros((max(3, most.bit_length()), self.planes * words), dtype=torch.int64, device=device)
+        self._filled = 0
+
+    def add(self, ballots: Packed) -> None:
+        """Count one ballot, or a stack of them."""
+        if (ballots.count, ballots.alphabet) != (self.count, self.alphabet):
+            raise ConfigError(
+                f"a ballot of {ballots.count} votes of {ballots.alphabet}, expected {self.count} of {self.alphabet}"
+            )
+        if self.ballots + len(ballots) > self.most:
+            raise ConfigError(f"ballot {self.most + 1} of at most {self.most}: make the Counter for more")
+        for row_W in ballots.words_KPW.flatten(1):
+            self.waiting[self._filled] = row_W
+            self.ballots, self._filled = self.ballots + 1, self._filled + 1
+            if self._filled == len(self.waiting):
+                self._empty()
+
+    def counts(self) -> Tensor:
+        """(P, D) as `count` gives it for all ballots so far."""
+        self._empty()
+        words = self.digits.shape[1]
+        counts_D = _numbers(64 * words, self.ballots, self.digits.device)
+
+        def work(loops: ModuleType, cut: slice) -> None:
+            _write(counts_D, cut, lambda bytes_GD: loops.expand(bytes_GD, self.digits, cut))
+
+        _each(self.digits, words, work)
+        return counts_D.view(self.planes, 64 * words // self.planes)[:, : self.count]
+
+    def _empty(self) -> None:
+        rows_KW, self._filled = self.waiting[: self._filled], 0
+        _each(self.digits, self.digits.shape[1], lambda loops, cut: loops.add(self.digits, rows_KW, cut))
+
+
+def _each(rows: Tensor, words: int, work: Callable[[ModuleType, slice], Any]) -> list[Any]:
+    """Do the work on all words, some at a time; compiled loops run on as many threads as torch would."""
+    loops = _loops(rows)
+    step = loops.words_at_a_time(rows)
+    cuts = [slice(start, min(start + step, words)) for start in range(0, words, step)]
+    threads = min(torch.get_num_threads(), len(cuts)) if loops is not plain else 1
+    if threads < 2:
+        return [work(loops, cut) for cut in cuts]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda cut: work(loops, cut), cuts))
+
+
+def _loops(rows: Tensor) -> ModuleType:
+    """The module whose loops are the faster: compiled ones where they can be had and there is enough to do."""
+    if rows.device.type != "cpu" or rows.numel() < WORTH_COMPILING:
+        return plain
+    return _compiled() or plain
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    try:
+        from fedvote.packed import compiled
+    except (ImportError, RuntimeError):  # numba is not installed, or finds no folder to keep what it has compiled
+        return None
+    return compiled
+
+
+def _numbers(size: int, most: int, device: torch.device) -> Tensor:
+    """Room for numbers, in the smallest type that holds the largest."""
+    dtype = torch.uint8 if most < 2**8 else torch.int16 if most < 2**15 else torch.int32
+    return plain.empty((size,), dtype, device)
+
+
+def _write(numbers_D: Tensor, cut: slice, write: Callable[[Tensor], None]) -> None:
+    """Let the numbers of some words be written: all lowest bytes, then all bytes above them."""
+    here_D, size = numbers_D[64 * cut.start : 64 * cut.stop], numbers_D.itemsize
+    if size == 1:
+        write(here_D[None])
+        return
+    bytes_GD = here_D.new_empty((size, len(here_D)), dtype=torch.uint8)
+    write(bytes_GD)
+    here_D.view(torch.uint8).view(-1, size)[:] = bytes_GD.T
+
+
+def _part(ballots: Packed, start: int, stop: int) -> Tensor:
+    """The words of some weights; the others that share a word with them are zeros."""
+    if (start, stop) == (0, ballots.count):
+        return ballots.words_KPW
+    words_KPW = ballots.words_KPW[:, :, start // 64 : -(-stop // 64)].clone()
+    if words_KPW.numel():
+        bytes_KPB, first = words_KPW.view(torch.uint8), start // 64 * 8
+        bytes_KPB[:, :, : start // 8 - first] = 0
+        bytes_KPB[:, :, start // 8 - first] &= 0xFF >> start % 8
+        bytes_KPB[:, :, -(-stop // 8) - first :] = 0
+        bytes_KPB[:, :, -(-stop // 8) - first - 1] &= 0xFF << -stop % 8 & 0xFF
+    return words_KPW

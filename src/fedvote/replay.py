@@ -1,0 +1,118 @@
+"""A local step of many clients on a GPU, recorded once as a CUDA graph and replayed ever after.
+
+Where one client's step is large enough to be worth kernels of its own, clients run side by side on a few streams;
+their convolutions keep the layout that tensor cores like. Where it is small, all clients share each kernel, by vmap.
+Either way the host says one word a step instead of thousands. What is computed does not depend on the recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from fedvote.core import Batches
+from fedvote.descent import Loss, Stack
+from fedvote.network import Network, channels_last
+
+if TYPE_CHECKING:
+    from fedvote.method import Method
+
+STREAMS = 8
+SMALL = 100_000_000  # operations of a client's forward pass, below which clients share kernels
+WARM_UP = 2  # runs before the recording, in which libraries choose their kernels
+RECORDINGS = 2  # that a network keeps
+
+
+class Replay(Stack):
+    """A stack whose gradients are found by replaying a recording of how they were found the first time."""
+
+    def __init__(self, loss: Loss, start: Sequence[Tensor], x_KB: Tensor, y_KB: Tensor, together: bool):
+        super().__init__(loss, start, together)
+        images = x_KB.ndim == 5 and not together
+        self.x_KB, self.y_KB = (channels_last(x_KB) if images else x_KB).clone(), y_KB.clone()
+        self._streams = [torch.cuda.Stream() for _ in range(1 if together else STREAMS)]
+        recording = torch.cuda.Stream()
+        recording.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(recording):
+            for _ in range(WARM_UP):
+                self._find()
+        torch.cuda.current_stream().wait_stream(recording)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, stream=recording, capture_error_mode="thread_local"):
+            self._find()
+        del self.loss  # which nothing calls again, and which holds the network
+
+    def begin(self, start: Sequence[Tensor]) -> None:
+        """Other weights in the same place."""
+        for rows, new in zip(self.rows, start, strict=True):
+            rows[: len(new)] = new
+
+    def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
+        self.x_KB[: len(x_KB)] = x_KB
+        self.y_KB[: len(y_KB)] = y_KB
+        self._graph.replay()
+
+    def _find(self) -> None:
+        if self.together:
+            super().gradients(self.x_KB, self.y_KB)
+            return
+        here = torch.cuda.current_stream()
+        for stream in self._streams:
+            stream.wait_stream(here)
+        for client in range(self.clients):
+            with torch.cuda.stream(self._streams[client % len(self._streams)]), torch.enable_grad():
+                self.gradients_of_one(client, self.x_KB[client], self.y_KB[client])
+        for stream in self._streams:
+            here.wait_stream(stream)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Which stacks a recording fits: those of this method and these shapes, up to a number of clients."""
+
+    method: Method
+    shapes: list[tuple[torch.Size, torch.dtype]]
+    replay: Replay
+
+    def fits(self, method: Method, shapes: list[tuple[torch.Size, torch.dtype]], clients: int) -> bool:
+        return (self.method, self.shapes) == (method, shapes) and self.replay.clients >= clients
+
+
+_recordings: WeakKeyDictionary[Network, list[Recorded]] = WeakKeyDictionary()
+
+
+def replay_for(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> Replay:
+    """A recording that fits, at the weights of `start`: that of an earlier round where there is one."""
+    x_KB, y_KB = batches.at(0)
+    shapes = [(tensor.shape[1:], tensor.dtype) for tensor in (*start, x_KB, y_KB)]
+    known = _recordings.setdefault(network, [])
+    for recorded in known:
+        if recorded.fits(method, shapes, batches.clients):
+            recorded.replay.begin(start)
+            return recorded.replay
+    del known[: len(known) - RECORDINGS + 1]
+    loss: Loss = partial(method.objective, network)
+    if network.compiled:
+        loss = torch.compile(loss, dynamic=False)
+    made = Replay(loss, start, x_KB, y_KB, is_small(network, x_KB[0]))
+    known.append(Recorded(method, shapes, made))
+    return made
+
+
+def forget(network: Network) -> None:
+    """Give the memory of a network's recordings back."""
+    _recordings.pop(network, None)
+
+
+def is_small(network: Network, x_B: Tensor) -> bool:
+    """Whether a client's step is too little work for kernels of its own."""
+    with FlopCounterMode(display=False) as counter:
+        network(network.start.voted, network.start.floats, x_B)
+    return int(counter.get_total_flops()) < SMALL

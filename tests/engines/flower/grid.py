@@ -1,0 +1,150 @@
+"""A grid in this process: nodes that answer as a test tells them, on a clock that moves only when somebody sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.proto.node_pb2 import NodeInfo
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+from fedvote.config import Config, parse
+from fedvote.engines.flower.client_app import app as client_app
+from fedvote.engines.flower.roster import load_roster
+from fedvote.engines.flower.server import Server
+from fedvote.engines.simulate import Snapshot
+from fedvote.experiment import record, simulation
+from fedvote.folder import RunFolder
+
+SMALL = """
+rounds = 3
+[federation]
+clients = 4
+[partition]
+name = "iid"
+[local]
+steps = 2
+batch = 8
+[engine]
+stack = 1
+"""
+
+Reply = tuple[float, Message]  # seconds until it arrives, and what arrives
+Behaviour = Callable[["FakeGrid", int, Message], list[Reply]]
+
+
+def small(*settings: str) -> Config:
+    return parse(SMALL, "a test", settings)
+
+
+def honest(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+    return [(1.0, grid.turn(node, message))]
+
+
+def after(seconds: float) -> Behaviour:
+    return lambda grid, node, message: [(seconds, grid.turn(node, message))]
+
+
+def silent(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+    return []
+
+
+def faulty(code: int, seconds: float = 1.0) -> Behaviour:
+    return lambda grid, node, message: [(seconds, Message(Error(code, "a reason"), reply_to=message))]
+
+
+def in_round(round: int, then: Behaviour, otherwise: Behaviour = honest) -> Behaviour:
+    def behave(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        chosen = then if message.metadata.group_id == str(round) else otherwise
+        return chosen(grid, node, message)
+
+    return behave
+
+
+@dataclass
+class FakeGrid(Grid):
+    nodes: dict[int, bytes] = field(default_factory=dict)  # node id -> public key, of those online
+    behave: dict[int, Behaviour] = field(default_factory=dict)  # node id -> what it does; honest, if not said
+    now: float = 0.0
+    replies: list[tuple[float, Message]] = field(default_factory=list)
+    contexts: dict[int, Context] = field(default_factory=dict)
+    sent: list[Message] = field(default_factory=list)
+    plans: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)  # what happens, and when
+
+    def __post_init__(self) -> None:
+        TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for plan in [plan for plan in self.plans if plan[0] <= self.now]:
+            self.plans.remove(plan)
+            plan[1]()
+
+    def turn(self, node: int, message: Message) -> Message:
+        """What the real ClientApp answers."""
+        return client_app(message, self.contexts.setdefault(node, Context(1, node, {}, RecordDict(), {})))
+
+    def get_nodes(self) -> Iterable[NodeInfo]:
+        return [NodeInfo(node_id=node, public_key=key) for node, key in self.nodes.items()]
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.nodes)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        names = []
+        for message in messages:
+            name = str(uuid4())
+            message.metadata.__dict__["_message_id"] = name
+            names.append(name)
+            self.sent.append(message)
+            node = message.metadata.dst_node_id
+            for seconds, reply in self.behave.get(node, honest)(self, node, message):
+                self.replies.append((self.now + seconds, reply))
+        return names
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        asked = set(message_ids)
+        due = [r for r in self.replies if r[0] <= self.now and r[1].metadata.reply_to_message_id in asked]
+        self.replies = [reply for reply in self.replies if reply not in due]
+        return [message for _, message in due]
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        raise NotImplementedError
+
+    def create_message(self, *_: Any, **__: Any) -> Message:
+        raise NotImplementedError
+
+    def set_run(self, run: Run) -> None: ...
+
+    @property
+    def run(self) -> Run:
+        raise NotImplementedError
+
+
+def grid_of(clients: int) -> FakeGrid:
+    """Nodes 100, 101, ... with keys, so that they become clients in an order that keys alone decide."""
+    return FakeGrid({100 + number: bytes([number]) * 8 for number in range(clients)})
+
+
+def elect(
+    config: Config, grid: FakeGrid, folder: Path, allowed: frozenset[str] | None = None
+) -> Generator[Snapshot, None, None]:
+    """A run over this grid, into a folder, resumed if it is there."""
+    made, run_folder = simulation(config, "cpu"), RunFolder(folder)
+    since = run_folder.claim(config, resume=True)
+    server = Server(made, config, folder, grid, allowed, grid.clock, grid.sleep)
+    yield from record(made, run_folder, since, server.run(since))
+
+
+def node_of(grid: FakeGrid, folder: Path, client: int) -> int:
+    """The node that has this number."""
+    return load_roster(folder, len(grid.nodes)).present(grid.get_nodes())[client]

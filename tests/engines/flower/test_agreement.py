@@ -1,0 +1,39 @@
+"""The simulator, one client at a time, and Flower give the same bits: state, accuracy, bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedvote.config import Config
+from fedvote.engines.simulate import Snapshot
+from fedvote.experiment import simulation
+from tests.engines.flower.grid import elect, grid_of, small
+from tests.toy import assert_same
+
+METHODS = {
+    "binary": ("method.votes=binary",),
+    "ternary": ("method.votes=ternary",),
+    "reputation": ("method.reputation=proportional",),
+    "trained floats": ("method.train_float=true",),
+    "fedavg": ("method=fedavg",),
+    "client memory": ("method=signum",),
+    "a cohort": ("method=signum", "federation.cohort=2"),
+    "hostile": ("federation.hostile=1", "attack=inverse", "method.reputation=cut"),
+    "poisoned": ("federation.hostile=1", "attack=label-flip"),
+}
+
+
+def in_the_simulator(config: Config) -> list[Snapshot]:
+    return list(simulation(config, "cpu").run())
+
+
+@pytest.mark.parametrize("settings", METHODS.values(), ids=list(METHODS))
+def test_both_engines_agree_to_the_bit(settings: tuple[str, ...], tmp_path: Path) -> None:
+    config = small(*settings)
+    for a, b in zip(in_the_simulator(config), elect(config, grid_of(4), tmp_path), strict=True):
+        assert a.round == b.round
+        assert_same(a.state, b.state)
+        for name in a.record.keys() - {"seconds", "seconds_training"}:
+            assert a.record[name] == b.record[name], name

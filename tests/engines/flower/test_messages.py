@@ -1,0 +1,65 @@
+"""What travels arrives as it was, small or in chunks, through Flower's own serialisation; nothing else is read."""
+
+from __future__ import annotations
+
+import pytest
+from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
+
+from fedvote.core import WireError
+from fedvote.engines.flower import messages
+from fedvote.engines.flower.messages import Problem, Task, answer, ask, read_answer, read_task, size
+from tests.engines.flower.grid import FakeGrid
+
+PROBLEM = Problem("rounds = 3\n", (1, 8, 8), 10, (0.3,), (0.4,))
+
+
+def over_the_wire(message: Message) -> Message:
+    """Taken apart into the objects that Flower sends, and put together again."""
+    parts = {name: part.deflate() for name, part in get_all_nested_objects(message).items()}
+    made = inflate_object_from_contents(message.object_id, parts)
+    assert isinstance(made, Message)
+    return made
+
+
+@pytest.mark.parametrize("chunked", [10, 10**6])
+def test_a_task_and_its_answer_arrive_as_they_were(chunked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "CHUNKED", chunked)
+    FakeGrid()
+    frame = bytes(range(256)) * 50
+    task = Task(PROBLEM, 7, 3, frame)
+    message = over_the_wire(ask(task, 100, 60.0))
+    assert read_task(message) == task
+    assert read_answer(over_the_wire(answer(frame, message))) == frame
+
+
+def test_no_two_messages_have_one_id() -> None:
+    FakeGrid()
+    task = Task(PROBLEM, 7, 3, b"frame")
+    assert ask(task, 100, 60.0).object_id != ask(task, 100, 60.0).object_id
+
+
+def test_the_size_of_a_message_is_the_frame_and_a_little_more() -> None:
+    FakeGrid()
+    sizes = [size(answer(bytes(count), ask(Task(PROBLEM, 1, 0, b""), 100, 60.0))) for count in (1000, 101_000)]
+    assert sizes[1] - sizes[0] == pytest.approx(100_000, abs=16)
+    assert 1000 < sizes[0] < 2000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        RecordDict(),
+        RecordDict({"ballot": MetricRecord({"frame": 1})}),
+        RecordDict({"ballot": ConfigRecord({"frame": "text"})}),
+        RecordDict({"ballot": ConfigRecord({"frame": b"", "more": 1})}),
+        RecordDict({"ballot": ConfigRecord({"frame": b""}), "more": ConfigRecord({"frame": b""})}),
+    ],
+    ids=["nothing", "a metric", "text", "two fields", "two records"],
+)
+def test_a_reply_that_is_not_one_frame_is_refused(content: RecordDict) -> None:
+    FakeGrid()
+    message = ask(Task(PROBLEM, 1, 0, b""), 100, 60.0)
+    with pytest.raises(WireError, match="expected"):
+        read_answer(Message(content, reply_to=message))

@@ -1,0 +1,66 @@
+"""Programs that were started are stopped, with their children, however the block is left."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fedvote.engines.flower.processes import Processes
+
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+STUBBORN = (
+    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
+)
+
+
+def start(programs: Processes, code: str) -> int:
+    """Starts it and waits for its first line."""
+    process = programs.start("program", [sys.executable, "-c", code])
+    limit = time.monotonic() + 30
+    while "\n" not in programs.log("program").read_text() and time.monotonic() < limit:
+        time.sleep(0.02)
+    return process.pid
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_whatever_goes_wrong_programs_and_their_children_end(error: type[BaseException], tmp_path: Path) -> None:
+    with pytest.raises(error), Processes(tmp_path) as programs:
+        pids = [start(programs, PARENT)]
+        pids.append(int(programs.log("program").read_text()))
+        assert all(alive(pid) for pid in pids)
+        raise error
+    limit = time.monotonic() + 10
+    while any(alive(pid) for pid in pids) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_who_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
+    with Processes(tmp_path) as programs:
+        pid = start(programs, STUBBORN)
+        programs.stop("program", patience=0.2)
+        assert not alive(pid) and not programs.running
+
+
+def test_a_program_gets_the_environment_and_its_log_is_kept(tmp_path: Path) -> None:
+    with Processes(tmp_path / "logs", {"COLOUR": "blue"}) as programs:
+        code = "import os; print(os.environ['COLOUR'], 'HOME' in os.environ)"
+        programs.start("program", [sys.executable, "-c", code]).wait()
+        assert programs.ended() == ["program"]
+    assert programs.tail("program") == f"blue {'HOME' in os.environ}" and programs.tail("other") == ""

@@ -1,0 +1,233 @@
+"""Real SuperLink and SuperNode processes, over TLS with authentication, through everything that can go wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
+from flwr.app import Context, Message, RecordDict
+from flwr.app.message import remove_content_from_message
+from flwr.supercore.inflatable.inflatable_object import (
+    get_all_nested_objects,
+    get_object_tree,
+    iterate_object_tree,
+)
+from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
+from flwr.supernode.fleet_http_connection import http_request_response
+
+from fedvote.config import Config, parse
+from fedvote.engines.flower.certificates import make_certificates, make_key
+from fedvote.engines.flower.client import take_turn
+from fedvote.engines.flower.local import JOB, SUPERLINK, LocalFederation, free_port, node_name
+from fedvote.engines.flower.messages import answer, read_task
+from fedvote.engines.flower.processes import descendants
+from fedvote.engines.flower.roster import identity
+from fedvote.experiment import simulation
+from fedvote.folder import RunFolder
+from fedvote.tables import as_table, to_toml
+
+pytestmark = pytest.mark.slow
+
+APP = Path(__file__).parent / "unruly_app"
+EXPERIMENT = """
+rounds = 6
+[partition]
+name = "iid"
+[federation]
+clients = 5
+[method]
+votes = "ternary"
+[local]
+steps = 80
+batch = 32
+[engine]
+stack = 1
+[flower]
+quorum = 0.6
+minimum = 0.4
+deadline = 20
+patience = 120
+"""
+KILLED, LATE, MUTANT = 0, 1, 2  # nodes; which client each becomes is the server's to say
+
+
+def wait(what: str, condition: Callable[[], bool], federation: LocalFederation, seconds: float = 120) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        federation.mend()
+        if time.monotonic() > limit:
+            logs = "\n".join(f"== {log.name}\n{log.read_text()[-3000:]}" for log in federation.programs.logs.iterdir())
+            pytest.fail(f"waited {seconds} s for {what}\n{logs}")
+        time.sleep(0.2)
+
+
+def client_of(federation: LocalFederation, run: Path, node: int) -> int:
+    """The number that a node's key was given."""
+    key = load_ssh_public_key(Path(f"{federation.key(node)}.pub").read_bytes())
+
+    class Known:
+        node_id = 0
+        public_key = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+    return int(json.loads((run / "roster.json").read_text())[identity(Known())])
+
+
+def test_a_job_survives_the_world_and_says_what_happened(tmp_path: Path) -> None:
+    config = parse(EXPERIMENT, "the test")
+    run, metrics = tmp_path / "run", tmp_path / "run" / "metrics.jsonl"
+    (tmp_path / "experiment.toml").write_text(to_toml(as_table(config)))
+    job = {"experiment": str(tmp_path / "experiment.toml"), "out": str(run)}
+
+    def rounds() -> int:
+        return len(RunFolder(run).metrics())
+
+    def heard(node: int, text: str) -> bool:
+        return text in log(federation, node_name(node))
+
+    federation = LocalFederation(tmp_path / "federation", 5, app=APP)
+    unruly = {LATE: f' late=3 metrics="{metrics}"', MUTANT: " mutate=true"}
+    federation.node_configs = {n: f'data="{own_data(tmp_path, config, n)}"{unruly.get(n, "")}' for n in range(5)}
+    with federation:
+        federation.submit(**job)
+        wait("round 2 to begin", lambda: heard(KILLED, "ROUND 2]"), federation)
+        federation.programs.kill(node_name(KILLED))
+        federation.start_node(KILLED)
+        wait("round 4 to begin", lambda: rounds() == 3 and (heard(3, "ROUND 4]") or heard(4, "ROUND 4]")), federation)
+        federation.programs.kill(SUPERLINK)
+        federation.programs.kill(JOB)
+        assert rounds() == 3
+        federation.start_superlink()
+        again = node_name(KILLED)
+        wait("the killed node to be back", lambda: log(federation, again).count("SuperNode ID") == 2, federation)
+        federation.submit(**job)
+        wait("the job to end", lambda: JOB in federation.programs.ended(), federation, 180)
+        number = {node: client_of(federation, run, node) for node in range(5)}
+    records = RunFolder(run).metrics()
+    assert [record["round"] for record in records] == [1, 2, 3, 4, 5, 6]
+
+    killed, late, mutant = (str(number[node]) for node in (KILLED, LATE, MUTANT))
+    assert all("checksum" in record["refused"][mutant] for record in records if mutant in voted(record))
+    assert all(int(mutant) not in record["counted"] for record in records)
+    assert sum(mutant in voted(record) for record in records) >= 4
+    assert int(killed) not in records[1]["counted"] and killed in records[1]["failed"]
+    assert any(int(killed) in record.get("returned", ()) for record in records[2:])
+    assert late in records[2]["failed"] and int(late) not in records[2]["counted"]
+
+    undisturbed = list(simulation(config, "cpu").run())[-1].record
+    assert records[-1]["accuracy"] >= undisturbed["accuracy"] - 0.02
+
+
+def own_data(folder: Path, config: Config, node: int) -> Path:
+    """A folder that only this node looks into, with a fifth of the digits."""
+    made = simulation(config, "cpu")
+    rows, mine = made.owned[node], folder / f"data-{node}"
+    mine.mkdir()
+    np.savez(mine / "train.npz", x=made.data.train.x[rows].numpy(), y=made.data.train.y[rows].numpy())
+    return mine
+
+
+def voted(record: dict[str, Any]) -> set[str]:
+    return {str(client) for client in record["counted"]} | set(record.get("refused", {}))
+
+
+def test_who_has_no_registered_key_or_the_wrong_authority_or_no_tls_cannot_join(tmp_path: Path) -> None:
+    federation = LocalFederation(tmp_path / "federation", 1)
+    stranger, foreign = tmp_path / "stranger", make_certificates(tmp_path / "elsewhere")
+    make_key(stranger)
+    with federation:
+        assert federation.certificates is not None
+        right, known = str(federation.certificates.authority), str(federation.key(0))
+        tries = {
+            "no registered key": ["--root-certificates", right, "--auth-supernode-private-key", str(stranger)],
+            "no key": ["--root-certificates", right],
+            "wrong authority": ["--root-certificates", str(foreign.authority), "--auth-supernode-private-key", known],
+            "no TLS": ["--insecure", "--auth-supernode-private-key", known],
+        }
+        for name, options in tries.items():
+            where = ["--superlink", f"127.0.0.1:{federation.port}", "--host", "127.0.0.1", "--port", str(free_port())]
+            federation.programs.start(name, ["flower-supernode", *options, *where, "--max-retries", "1"])
+        wait("the registered node to join", lambda: "SuperNode ID" in log(federation, node_name(0)), federation)
+        wait("the others to give up", lambda: set(tries) <= set(federation.programs.ended()), federation)
+        for name in tries:
+            assert federation.programs.running[name].returncode != 0, log(federation, name)
+            assert "SuperNode ID" not in log(federation, name)
+
+
+def test_a_second_ballot_of_one_node_in_one_round_is_refused(tmp_path: Path) -> None:
+    """A node of our own making, with a registered key, that answers one message twice."""
+    config = parse(EXPERIMENT, "the test", ["rounds=1", "federation.clients=2", "local.steps=2", "flower.quorum=1.0"])
+    federation = LocalFederation(tmp_path / "federation", 2)
+    (tmp_path / "experiment.toml").write_text(to_toml(as_table(config)))
+    with federation:
+        federation.programs.stop(node_name(1))
+        federation.submit(experiment=str(tmp_path / "experiment.toml"), out=str(tmp_path / "run"))
+        vote_twice(federation, federation.key(1))
+        wait("the job to end", lambda: JOB in federation.programs.ended(), federation)
+    (record,) = RunFolder(tmp_path / "run").metrics()
+    assert record["counted"] == [0, 1] and "second" not in record
+    assert "duplicate reply" in log(federation, SUPERLINK)
+
+
+def vote_twice(federation: LocalFederation, key: Path) -> None:
+    """What a SuperNode does, by hand, and then the last step once more."""
+    assert federation.certificates is not None
+    private = load_ssh_private_key(key.read_bytes(), None)
+    assert isinstance(private, EllipticCurvePrivateKey)
+    pair = (private, private.public_key())
+    authority = federation.certificates.authority.read_bytes()
+    with http_request_response(f"127.0.0.1:{federation.port}", False, authority, pair) as connection:
+        node, receive, send, _, _, pull_object, push_object, _ = connection
+        while (received := receive()) is None:
+            time.sleep(0.5)
+        name, run = received[0].metadata.message_id, received[0].metadata.run_id
+        parts = {tree.object_id: pull_object(run, tree.object_id) for tree in iterate_object_tree(received[1])}
+        message = inflate_object_from_contents(name, parts)
+        assert isinstance(message, Message)
+        message.metadata.__dict__["_message_id"] = name
+        frame = take_turn(read_task(message), Context(run, node, {}, RecordDict(), {}))
+        for _ in range(2):
+            reply = answer(frame, message)
+            objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}
+            reply.metadata.__dict__["_message_id"] = reply.object_id
+            wanted, session = send(remove_content_from_message(reply), get_object_tree(reply), 0.0)
+            for wish in wanted:
+                push_object(run, session, wish, objects[wish])
+
+
+def test_one_command_runs_a_federation_and_stops_all_of_it_when_interrupted(tmp_path: Path) -> None:
+    out = tmp_path / "local"
+    command = [sys.executable, "-m", "fedvote", "deploy", "local", "--clients", "2", "--tls", "--out", str(out),
+               "--set", "rounds=50", "--set", "local.steps=2"]  # fmt: skip
+    said = tmp_path / "said"
+    with said.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        limit = time.monotonic() + 180
+        while "round  1/50" not in said.read_text() and time.monotonic() < limit and process.poll() is None:
+            time.sleep(0.2)
+        started = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and "round  1/50" in said.read_text(), said.read_text()
+    assert len(started) >= 5 and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in started)
+
+
+def log(federation: LocalFederation, name: str) -> str:
+    return federation.programs.log(name).read_text(errors="replace")

@@ -1,0 +1,85 @@
+"""A client's own data: from a folder or a function on its machine; what does not fit is refused there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedvote.core import ConfigError, DataError, Key
+from fedvote.data import load
+from fedvote.engines.flower.messages import Problem
+from fedvote.engines.flower.site import clients_site, servers_site
+from tests.engines.flower.grid import SMALL, small
+
+PROBLEM = Problem(SMALL, (1, 8, 8), 10, (0.3,), (0.4,))
+
+
+def save(path: Path, count: int = 20, shape: tuple[int, ...] = (1, 8, 8), **more: object) -> None:
+    x = np.arange(count * int(np.prod(shape)), dtype=np.uint8).reshape(count, *shape)
+    np.savez(path, x=x, y=np.arange(count) % 10, **more)  # type: ignore[arg-type]
+
+
+def test_a_folder_is_all_that_a_client_trains_on(tmp_path: Path) -> None:
+    save(tmp_path / "train.npz")
+    made = clients_site(small(), PROBLEM, 2, str(tmp_path), "cpu")
+    assert [len(part) for part in made.owned] == [0, 0, 20, 0]
+    assert made.data.train.mean == (0.3,) and made.data.train.std == (0.4,)  # scaled as the server says
+    rows = made.batches(made.data.train, [Key(0, 1, 2)]).index_KSB
+    assert rows.shape == (1, 2, 8) and len(rows.unique()) == 16
+
+
+def test_a_function_is_called_where_it_lies(tmp_path: Path) -> None:
+    code = tmp_path / "hospital.py"
+    code.write_text("import numpy as np\ndef load():\n    return np.full((9, 1, 8, 8), 7.0), np.arange(9)\n")
+    made = clients_site(small(), PROBLEM, 0, f"{code}:load", "cpu")
+    assert len(made.data.train) == 9 and torch.all(made.data.train.x == 7)
+
+
+def test_without_either_a_client_has_its_part_of_the_named_dataset() -> None:
+    made = clients_site(small(), PROBLEM, 0, "", "cpu")
+    assert sum(len(part) for part in made.owned) == len(load("digits").train)
+
+
+def test_all_clients_have_one_network_whatever_their_data(tmp_path: Path) -> None:
+    save(tmp_path / "train.npz")
+    own, shared = (clients_site(small(), PROBLEM, 1, where, "cpu") for where in (str(tmp_path), ""))
+    assert own.network.fingerprint == shared.network.fingerprint
+    assert torch.equal(own.network.start.voted, shared.network.start.voted)
+
+
+@pytest.mark.parametrize(
+    ("count", "shape", "expected"),
+    [(20, (1, 9, 9), r"shape \(1, 9, 9\), expected \(1, 8, 8\)"), (7, (1, 8, 8), "7 examples, expected a batch of 8")],
+)
+def test_data_that_do_not_fit_are_refused(count: int, shape: tuple[int, ...], expected: str, tmp_path: Path) -> None:
+    save(tmp_path / "train.npz", count, shape)
+    with pytest.raises(DataError, match=expected):
+        clients_site(small(), PROBLEM, 0, str(tmp_path), "cpu")
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no .*train\.npz"):
+        clients_site(small(), PROBLEM, 0, str(tmp_path), "cpu")
+    np.savez(tmp_path / "train.npz", x=np.zeros(3))
+    with pytest.raises(DataError, match="does not hold the arrays x and y"):
+        clients_site(small(), PROBLEM, 0, str(tmp_path), "cpu")
+    with pytest.raises(ConfigError, match="there is no Python file"):
+        clients_site(small(), PROBLEM, 0, str(tmp_path / "no.py:load"), "cpu")
+
+
+def test_a_server_with_test_data_of_its_own_knows_nobody_elses(tmp_path: Path) -> None:
+    save(tmp_path / "test.npz", classes=np.array(list("abcdefghij")), mean=np.array([0.3]), std=np.array([0.4]))
+    made = servers_site(small(), str(tmp_path), "cpu")
+    assert [len(part) for part in made.owned] == [0] * 4
+    assert len(made.data.test) == len(made.calibration(made.data.train)) == 20
+    assert made.data.classes == tuple("abcdefghij") and made.data.train.mean == (0.3,)
+
+
+def test_a_servers_function_returns_a_dataset(tmp_path: Path) -> None:
+    code = tmp_path / "held_out.py"
+    code.write_text("def load():\n    return 3\n")
+    with pytest.raises(DataError, match="returned a int, expected what fedvote"):
+        servers_site(small(), f"{code}:load", "cpu")

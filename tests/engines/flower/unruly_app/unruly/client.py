@@ -1,0 +1,36 @@
+"""The client of the package, but with a node configuration of `late` (a round) or `mutate` it does not behave."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from fedvote.engines.flower.client_app import train as train_as_asked
+from fedvote.engines.flower.messages import answer, read_answer, read_task
+
+app = ClientApp()
+
+
+@app.train()
+def train(message: Message, context: Context) -> Message:
+    reply = train_as_asked(message, context)
+    if context.node_config.get("late") == read_task(message).round:
+        wait_until_it_is_over(Path(str(context.node_config["metrics"])), read_task(message).round)
+    if context.node_config.get("mutate"):
+        frame = bytearray(read_answer(reply))
+        frame[len(frame) // 2] ^= 0x55
+        return answer(bytes(frame), message)
+    return reply
+
+
+def wait_until_it_is_over(metrics: Path, round: int) -> None:
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        lines = metrics.read_text().splitlines() if metrics.is_file() else []
+        if any(json.loads(line)["round"] == round for line in lines):
+            return
+        time.sleep(0.2)

@@ -1,0 +1,126 @@
+"""A recorded step is the step it recorded, whatever the weights, the batches and the number of clients."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedvote import FedAvg, FedVote
+from fedvote.descent import Stack, descend
+from fedvote.engines.simulate.chunks import Chunks
+from fedvote.engines.simulate.device import repeatable
+from fedvote.method import Method
+from fedvote.network import Network
+from fedvote.replay import Replay, is_small
+from tests.toy import batches, module, scaled
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+METHODS = pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(train_float=True)], ids=str)
+
+
+def stack_of(network: Network, clients: int, method: Method) -> list[Tensor]:
+    """Different weights for every client."""
+    many = 2 if isinstance(method, FedAvg) or getattr(method, "train_float", False) else 1
+    vectors = (network.start.voted, network.start.floats)[:many]
+    return [torch.stack([vector * (1 + 0.1 * k) for k in range(clients)]) for vector in vectors]
+
+
+@METHODS
+def test_clients_one_by_one_have_the_gradients_they_have_together(method: Method) -> None:
+    network = Network(module())
+    start, loss = stack_of(network, 3, method), partial(method.objective, network)
+    alone, together = Stack(loss, start, together=False), Stack(loss, start, together=True)
+    for stack in (alone, together):
+        stack.gradients(*batches(scaled(), [0, 1, 2]).at(0))
+    for group, rows in enumerate(together.leaves):
+        one_by_one = torch.stack(
+            [leaf.grad for leaf in alone.leaves[3 * group : 3 * group + 3] if leaf.grad is not None]
+        )
+        assert rows.grad is not None and rows.grad.abs().max() > 0
+        torch.testing.assert_close(rows.grad, one_by_one)
+
+
+def test_stepping_a_leaf_moves_its_clients_row_and_no_other() -> None:
+    stack = Stack(lambda w, x, y: w.sum(), [torch.zeros(3, 4), torch.zeros(3, 2)], together=False)
+    with torch.no_grad():
+        stack.leaves[1] += 1
+        stack.leaves[3] += 2
+    assert stack.rows[0].tolist() == [[0] * 4, [1] * 4, [0] * 4]
+    assert stack.rows[1].tolist() == [[2] * 2, [0] * 2, [0] * 2]
+
+
+@needs_gpu
+@METHODS
+@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
+def test_a_replay_has_the_bits_of_the_calls_it_recorded(method: Method, together: bool) -> None:
+    with repeatable():
+        network, drawn = Network(module()).to("cuda"), batches(scaled().to("cuda"), [0, 1, 2], steps=3)
+        start, loss = stack_of(network, 3, method), partial(method.objective, network)
+        replay = Replay(loss, [torch.zeros_like(rows) for rows in start], *drawn.at(0), together)
+        replay.begin(start)
+        for step in range(3):
+            replay.gradients(*drawn.at(step))
+            called = Stack(loss, start, together)
+            called.gradients(replay.x_KB, replay.y_KB)
+            for recorded, fresh in zip(replay.leaves, called.leaves, strict=True):
+                assert recorded.grad is not None and fresh.grad is not None
+                assert torch.equal(recorded.grad, fresh.grad) and fresh.grad.abs().max() > 0
+
+
+@needs_gpu
+@METHODS
+def test_later_rounds_and_smaller_cohorts_use_the_first_recording_and_get_their_own_result(method: Method) -> None:
+    with repeatable():
+        network = Network(module()).to("cuda")
+        for clients in ([0, 1, 2, 3], [4, 2], [1]):
+            drawn = batches(scaled().to("cuda"), clients, steps=4)
+            start = stack_of(network, len(clients), method)
+            again = descend(method, Network(module()).to("cuda"), start, drawn)
+            for kept, fresh in zip(descend(method, network, start, drawn), again, strict=True):
+                torch.testing.assert_close(kept, fresh)
+
+
+def test_a_small_network_is_small_and_a_large_one_is_not() -> None:
+    from fedvote.models import MODELS
+
+    assert is_small(Network(module()), torch.zeros(4, 6))
+    assert not is_small(Network(MODELS["lenet5"]((1, 28, 28), 10)), torch.zeros(100, 1, 28, 28))
+
+
+@pytest.mark.parametrize(
+    ("most", "room", "expected"),
+    [
+        (10, 10, [7]),
+        (3, 10, [3, 2, 2]),
+        (7, 3, [3, 2, 2]),  # 7 fail, 3 go
+        (10, 1, [1] * 7),
+    ],
+)
+def test_chunks_are_halved_until_they_fit_and_every_client_has_one_turn(
+    most: int, room: int, expected: list[int]
+) -> None:
+    cohort, network, turns = [3, 5, 8, 9, 11, 12, 20], Network(module()), []
+
+    def turn(clients: list[int]) -> None:
+        if len(clients) > room:
+            raise torch.OutOfMemoryError
+        turns.append(clients)
+
+    chunks = Chunks(most)
+    chunks.each(cohort, network, turn)  # type: ignore[arg-type]
+    assert [client for clients in turns for client in clients] == cohort
+    assert [len(clients) for clients in turns] == expected
+    turns.clear()
+    chunks.each(cohort, network, turn)  # type: ignore[arg-type]
+    assert [len(clients) for clients in turns] == expected, "what fits is remembered"
+
+
+def test_one_client_that_does_not_fit_is_an_error() -> None:
+    def turn(clients: object) -> None:
+        raise torch.OutOfMemoryError
+
+    with pytest.raises(torch.OutOfMemoryError):
+        Chunks(4).each([1, 2, 3], Network(module()), turn)
