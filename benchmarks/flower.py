@@ -157,6 +157,8 @@ def bytes_of(method: str, rounds: int) -> list[dict[str, float]]:
         rows, experiment, run = [], made.folder / "experiment.toml", made.folder / "run"
         experiment.write_text(to_toml(as_table(config)))
         made.submit(experiment=str(experiment), out=str(run), data=f"{data}:dataset")
+        while not (run / "roster.json").is_file() or len(json.loads((run / "roster.json").read_text())) < NODES:
+            time.sleep(0.05)  # all are there now, and round 1 begins
         up, down = sum(p.up for p in proxies), sum(p.down for p in proxies)
         for snapshot in made.follow(run, rounds, 0.1):
             record = snapshot.record

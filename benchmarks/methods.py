@@ -3,7 +3,8 @@
     python benchmarks/methods.py --preset cifar10-silo --runs runs --out results/methods-cifar10-silo.json
 
 The search runs every rate of a method for a few rounds and keeps the one whose deployed model is the most accurate.
-What was cut off goes on where it was; `--seconds` stops before a run that would begin later than that.
+What was cut off goes on where it was; `--seconds` stops before a run that would begin later than that, and
+`--rounds 0` searches alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.config import read
-from fedvote.experiment import run
+from fedvote.core import Dataset
+from fedvote.data import load
+from fedvote.experiment import run, simulation
 from fedvote.folder import RunFolder
 
 
@@ -32,15 +35,21 @@ class Contender:
 CONTENDERS = {
     "FedVote binary": Contender(("method=fedvote",), "method.lr", (0.03, 0.1)),
     "FedVote ternary": Contender(("method=fedvote", "method.votes=ternary"), "method.lr", (0.03, 0.1)),
-    "FedAvg": Contender(("method=fedavg",), "method.lr", (0.0003, 0.001, 0.003)),
-    "FedPAQ 2 bits": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003, 0.001)),
-    "FedPAQ 16 levels": Contender(("method=fedpaq", "method.levels=16"), "method.lr", (0.001, 0.003)),
-    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.0003, 0.001, 0.003)),
-    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.0003, 0.001, 0.003)),
-    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.001, 0.003, 0.01)),
-    "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.001, 0.003)),
+    "FedAvg": Contender(("method=fedavg",), "method.lr", (0.0001, 0.0003, 0.001, 0.003)),
+    "FedPAQ 2 bits": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003)),
+    "FedPAQ 16 levels": Contender(("method=fedpaq", "method.levels=16"), "method.lr", (0.0003, 0.001)),
+    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.001, 0.003)),
+    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.001, 0.003)),
+    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.003, 0.01)),
+    "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.0003, 0.001)),
 }
 KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds_training")
+
+
+def last_accuracy(preset: str, settings: list[str], data: Dataset) -> float:
+    """That of a short run, of which nothing else is kept."""
+    snapshots = list(simulation(read(preset, settings), data=data).run())
+    return float(snapshots[-1].record["accuracy"])
 
 
 def records(preset: str, settings: list[str], folder: Path) -> list[dict[str, Any]]:
@@ -48,23 +57,27 @@ def records(preset: str, settings: list[str], folder: Path) -> list[dict[str, An
     into = RunFolder(folder)
     for _ in run(read(preset, settings), into, resume=True):
         pass
-    return [{name: line[name] for name in KEPT if name in line} for line in into.metrics()]
+    return [{name: line[name] for name in KEPT} for line in into.metrics()]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     began, found = time.monotonic(), {}
+    data = load(read(options.preset, []).data.name)
+    searched = json.loads(options.searched.read_text()) if options.searched.exists() else {}
     for name in options.only or CONTENDERS:
         contender, folder = CONTENDERS[name], options.runs / name.replace(" ", "-").lower()
-        tried = {}
+        tried = searched.setdefault(name, {})
         for rate in contender.rates:
             if time.monotonic() - began > options.seconds:
                 return found
-            settings = [*contender.settings, f"{contender.key}={rate}", f"rounds={options.search}", *options.set]
-            tried[rate] = records(options.preset, settings, folder.with_name(f"{folder.name}-{rate}"))[-1]["accuracy"]
-            print(f"{name}: {contender.key} {rate} -> {tried[rate]:.4f} after {options.search} rounds", flush=True)
+            if str(rate) not in tried:
+                settings = [*contender.settings, f"{contender.key}={rate}", f"rounds={options.search}", *options.set]
+                tried[str(rate)] = last_accuracy(options.preset, settings, data)
+                print(f"{name}: {contender.key} {rate} -> {tried[str(rate)]:.4f}", flush=True)
+                options.searched.write_text(json.dumps(searched, indent=2) + "\n")
         best = max(tried, key=lambda rate: tried[rate])
-        if time.monotonic() - began > options.seconds:
-            return found
+        if options.rounds == 0 or time.monotonic() - began > options.seconds:
+            continue
         settings = [*contender.settings, f"{contender.key}={best}", f"rounds={options.rounds}", *options.set]
         found[name] = {
             "settings": settings,
@@ -103,9 +116,11 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings of all runs")
     parser.add_argument("--last", nargs="*", default=[], help="settings of the long runs alone")
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--searched", type=Path, default=Path("runs/methods-searched.json"))
     parser.add_argument("--runs", type=Path, default=Path("runs/methods"))
     parser.add_argument("--out", type=Path, default=Path("results/methods-cifar10-silo.json"))
     options = parser.parse_args()
+    options.searched.parent.mkdir(parents=True, exist_ok=True)
     found = measure(options)
     if found:
         print(table(found))

@@ -157,7 +157,7 @@ def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> 
         ("method.optimizer=LBFGS", "optimizer 'LBFGS' is not one"),
         ("method.votes=many", "votes is 'many', expected one of: binary, ternary"),
         ("method.reputation=fame", "reputation 'fame' is not known; known: uniform, proportional"),
-        ("model=resnet", "model 'resnet' is not known; known: digits-cnn, lenet5, vgg7"),
+        ("model=resnet", "model 'resnet' is not known; known: digits-cnn, lenet5, small-cnn, vgg7"),
         ("model=gone.py:net", "there is no Python file gone.py"),
         ('model.keep_float=["head"]', "keep_float names 'head'"),
         ("data=mnist", "there is no dataset 'mnist': choose one of digits"),

@@ -9,13 +9,14 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from fedvote import FedAvg, FedVote
+from fedvote import FedAvg, FedVote, experiment
 from fedvote.config import Config, FederationConfig, LocalConfig, read
 from fedvote.core import ConfigError
 from fedvote.engines.simulate import Snapshot
@@ -48,6 +49,7 @@ def filled(path: Path, rounds: int, config: Config = SMALL) -> RunFolder:
     assert folder.claim(config, resume=False) is None
     for round in range(1, rounds + 1):
         folder.add(snapshot(round))
+        folder.save(snapshot(round))
     return folder
 
 
@@ -257,3 +259,27 @@ def test_resuming_by_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"holds no run to go on with"):
         configure(None, [], tmp_path / "typo", True)
     assert configure("one-shot", [], tmp_path / "new", True) == (read("one-shot"), RunFolder(tmp_path / "new"))
+
+
+@pytest.mark.parametrize("cost", [0.01, 5.0])
+def test_checkpoints_take_a_tenth_of_the_time_at_most_and_the_last_round_has_one(
+    cost: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, saved, folder = [0.0], [], filled(tmp_path / "run", 0)
+
+    def rounds() -> Iterator[Snapshot]:
+        for round in range(1, 101):
+            clock[0] += 1.0
+            yield snapshot(round)
+
+    def save(_: RunFolder, made: Snapshot) -> None:
+        clock[0] += cost
+        saved.append(made.round)
+
+    monkeypatch.setattr("fedvote.experiment.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(RunFolder, "save", save)
+    monkeypatch.setattr(experiment, "save_network", lambda *_: None)
+    made: Any = SimpleNamespace(rounds=100)
+    assert [s.round for s in experiment.record(made, folder, None, rounds())] == list(range(1, 101))
+    assert len(folder.metrics()) == 100
+    assert saved == list(range(1, 101)) if cost < 0.1 else saved[0] == 1 and saved[-1] == 100 and 2 < len(saved) < 5

@@ -44,6 +44,12 @@ def network() -> nn.Module:
     )
 
 
+@lru_cache(maxsize=1)
+def kept_network(device: str) -> nn.Module:
+    """The same object at every call in one process: workers that serve many clients build it once."""
+    return network().to(device)
+
+
 def images() -> tuple[Tensor, Tensor, str]:
     """50,000 images as bytes, their labels, and where they come from. The files are in random order already."""
     folder = Path(os.environ.get("FEDVOTE_DATA", "")) / "cifar-10-batches-bin"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 import recipe
 import torch
 
+import fedvote
 from fedvote.core import Dataset, Examples
 from fedvote.engines.simulate import Simulation
 from fedvote.methods import FedAvg
@@ -41,14 +40,7 @@ def main() -> None:
     )
     seconds = [snapshot.record["seconds_training"] for snapshot in simulation.run()]
     how = {"stack": options.stack, "precision": options.precision, "compile": options.compile}
-    recipe.report("fedvote", _version(), options, seconds, processes=1, **how)
-
-
-def _version() -> str:
-    try:
-        return version("fedvote")
-    except PackageNotFoundError:
-        return "source"
+    recipe.report("fedvote", fedvote.__version__, options, seconds, processes=1, **how)
 
 
 if __name__ == "__main__":

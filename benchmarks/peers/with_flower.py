@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-from functools import lru_cache
 from importlib.metadata import version
 
 os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -23,8 +22,6 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 from torch.nn.functional import cross_entropy
 
-network = lru_cache(maxsize=1)(recipe.network)
-
 
 def client_app(device: str, threads: int) -> ClientApp:
     app = ClientApp()
@@ -32,7 +29,7 @@ def client_app(device: str, threads: int) -> ClientApp:
     @app.train()
     def train(message, context):
         torch.set_num_threads(threads)
-        model = network().to(device)
+        model = recipe.kept_network(device)
         model.load_state_dict(message.content["arrays"].to_torch_state_dict())
         optimizer = torch.optim.SGD(model.parameters(), lr=recipe.LR)
         x, y = recipe.clients(device)[context.node_config["partition-id"]]
@@ -40,10 +37,17 @@ def client_app(device: str, threads: int) -> ClientApp:
             optimizer.zero_grad()
             cross_entropy(model(x_B), y_B).backward()
             optimizer.step()
-        count = MetricRecord({"num-examples": len(y)})
-        return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": count}), reply_to=message)
+        metrics = MetricRecord({"num-examples": len(y)})
+        return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
 
     return app
+
+
+def count(replies, weighted_by):
+    """Instead of averaging metrics: make sure that everybody answered."""
+    if len(replies) != recipe.COHORT:
+        raise RuntimeError(f"{len(replies)} clients answered, expected {recipe.COHORT}")
+    return MetricRecord()
 
 
 def main() -> None:
@@ -57,7 +61,10 @@ def main() -> None:
     def serve(grid, context):
         # evaluate_fn is called before the first round and after each: here it only reads the clock
         FedAvg(
-            fraction_train=recipe.COHORT / recipe.CLIENTS, fraction_evaluate=0.0, min_available_nodes=recipe.CLIENTS
+            fraction_train=recipe.COHORT / recipe.CLIENTS,
+            fraction_evaluate=0.0,
+            min_available_nodes=recipe.CLIENTS,
+            train_metrics_aggr_fn=count,
         ).start(
             grid=grid,
             initial_arrays=ArrayRecord(recipe.network().state_dict()),

@@ -182,6 +182,7 @@ def deploy_local(
 ) -> None:
     """Start a server and its clients as programs on this machine, run a job, show its rounds, stop everything."""
     import signal
+    from contextlib import closing
 
     from fedvote.config import read
     from fedvote.engines.flower.local import RUN, deploy
@@ -192,8 +193,9 @@ def deploy_local(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be ended is to be interrupted: stop all first
     typer.echo(f"starting {config.federation.clients} clients and a server; logs: {folder / 'federation' / 'logs'}")
     try:
-        for _ in watch(deploy(config, folder, tls=tls), config.rounds):
-            pass
+        with closing(deploy(config, folder, tls=tls)) as rounds:  # what it started stops before anything is said
+            for _ in watch(rounds, config.rounds):
+                pass
     except KeyboardInterrupt:
         typer.echo("interrupted; everything that was started is stopped", err=True)
         raise typer.Exit(130) from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,10 +78,19 @@ def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool
 def record(
     made: Simulation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot]
 ) -> Iterator[Snapshot]:
-    """The same snapshots, each when its round is safe on disk; the deployed network is written after the last."""
-    snapshot = since
+    """The same snapshots, each when its round is on disk; the deployed network is written after the last.
+
+    A checkpoint is written after every round, unless that would take more than a tenth of the time: what some methods
+    keep of every client is gigabytes. A run that is cut off goes on from the last one.
+    """
+    snapshot, saved, cost = since, -math.inf, 0.0
     for snapshot in snapshots:
         folder.add(snapshot)
+        began = time.monotonic()
+        if began - saved >= 9 * cost or snapshot.round == made.rounds:
+            folder.save(snapshot)
+            saved = time.monotonic()
+            cost = saved - began
         yield snapshot
     if snapshot is not None:
         save_network(folder.path, made, snapshot)

@@ -92,9 +92,12 @@ class RunFolder:
         write(self.path / "clients.json", json.dumps(clients))
 
     def add(self, snapshot: Snapshot) -> None:
-        """One more round. The line goes first: a line without its checkpoint is dropped when the run is resumed."""
+        """The line of one more round. Lines without a checkpoint are dropped when the run is resumed."""
         with self.metrics_file.open("a") as file:
             file.write(json.dumps(snapshot.record) + "\n")
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Where to go on from."""
         save_snapshot(self.checkpoint_file, snapshot)
 
     def rounds_done(self) -> int:

@@ -100,6 +100,7 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
     del known[: len(known) - RECORDINGS + 1]
     loss: Loss = partial(method.objective, network)
     if network.compiled:
+        torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
         loss = torch.compile(loss, dynamic=False)
     made = Replay(loss, start, x_KB, y_KB, is_small(network, x_KB[0]))
     known.append(Recorded(method, shapes, made))

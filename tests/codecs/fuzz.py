@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Binary, EntropyVotes, Float32, Header, Integers, Sketch, Sparse, Tallies, Ternary
+from fedvote.codecs import Binary, EntropyVotes, Float32, Header, Integers, Known, Sketch, Sparse, Tallies, Ternary
 from fedvote.codecs.frame import CHECKSUM, HEAD, TENSOR, pack, unpack
 from fedvote.core import Codec, Key, Message, WireError
 
@@ -49,8 +49,13 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     Tallies.tag: lambda _, x: x >= 0,
     Sparse.tag: lambda _, x: x.isfinite(),
     Sketch.tag: lambda _, x: x.isfinite(),
+    Known.tag: lambda codec, x: _of_inner(codec, x),
 }
-MANY_WAYS = {EntropyVotes.tag, Tallies.tag}  # a sender may write plainly what is shorter coded, and the other way round
+MANY_WAYS = {
+    EntropyVotes.tag,
+    Tallies.tag,
+    Known.tag,
+}  # a sender may write plainly what is shorter coded, and the other way round
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,11 @@ class Case:
 
 class Fault(AssertionError):
     """A frame that was not decoded as it should be."""
+
+
+def _of_inner(codec: Codec, x: Tensor) -> Tensor:
+    assert isinstance(codec, Known)
+    return VALID[codec.sent.tag](codec.sent, x)
 
 
 def _of_alphabet(codec: Codec, x: Tensor) -> Tensor:
@@ -232,6 +242,8 @@ def honest(seed: int = 0) -> list[Case]:
     down = {"level": (Tallies(300), levels(300, 5)), "levels": (Integers(1), torch.tensor([5], dtype=torch.int16))}
     messages += [down, down | {"float": (Float32(6), floats(6))}]  # FedVote, down
     messages.append({"voted": (Float32(72), floats(72)), "float": (Float32(6), floats(6))})  # FedAvg
+    start = levels(300, 5)
+    messages += [{"known": (Known(Tallies(300), lambda: start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]
 
 

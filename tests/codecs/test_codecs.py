@@ -39,6 +39,7 @@ def assert_round_trip(codec: Codec, x: Tensor, nbytes: int) -> None:
     assert isinstance(payload, bytes) and len(payload) == nbytes
     back = codec.decode(payload)
     assert back.dtype == x.dtype and torch.equal(back, x)
+    assert codec.weigh(torch.stack([x, x])) == [nbytes, nbytes]
     back += 1  # what comes back is the receiver's to change
 
 

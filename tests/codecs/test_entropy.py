@@ -364,7 +364,9 @@ def test_coding_makes_every_frame_smaller(votes: str, reputation: Reputation) ->
     state = coded.start()
     for round in (1, 2, 3):
         (down, ups), (plain_down, plain_ups) = (f.frames(state, round, range(CLIENTS)) for f in (coded, bits))
-        if int(state["levels"]) < 4096:
+        if round == 1:
+            assert down == plain_down  # both sides know it already
+        elif int(state["levels"]) < 4096:
             assert len(down) < len(plain_down)
         else:  # a histogram of 4,097 levels is too long for so few weights: planes, and the byte that says so
             assert len(down) == len(plain_down) + 1

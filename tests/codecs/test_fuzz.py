@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs import Binary, EntropyVotes, Header, Ternary, unpack
+from fedvote.codecs import Binary, EntropyVotes, Header, Known, Ternary, unpack
 from fedvote.codecs.frame import CHECKSUM, HEAD
 from fedvote.core import SERVER, Codec, Message, WireError
 from fedvote.method import Method
@@ -57,7 +57,7 @@ def test_a_seed_is_the_same_frames_again() -> None:
 
 def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
     codecs = [(codec, case) for case in fuzz.honest() for codec in case.codecs.values()]
-    assert {codec.tag for codec, _ in codecs} == set(fuzz.VALID) == set(range(1, 9))
+    assert {codec.tag for codec, _ in codecs} == set(fuzz.VALID) == {*range(1, 9), Known.tag}
     for kind in (EntropyVotes.tag, 6):
         ways = Counter(case.frame[HEAD.size + 9] for codec, case in codecs if codec.tag == kind)
         assert set(ways) == {0, 1} and min(ways.values()) >= 3, ways

@@ -5,6 +5,7 @@ from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import Float32
 from fedvote.codecs.frame import Header, Parcel, pack, pack_stack, unpack, weigh_stack
 from fedvote.codecs.integers import Integers
+from fedvote.codecs.known import Known
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.sparse import Sparse
@@ -17,6 +18,7 @@ __all__ = [
     "Float32",
     "Header",
     "Integers",
+    "Known",
     "Parcel",
     "Signed",
     "Sketch",

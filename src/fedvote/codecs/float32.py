@@ -34,6 +34,12 @@ class Float32(Codec):
         finite = rows.isfinite().sum(1).tolist()
         return [4 * self.count if many == self.count else self._not_finite(many) for many in finite]
 
+    def weigh_one(self, x: Tensor) -> int:
+        (weight,) = self.weigh(x[None])
+        if isinstance(weight, WireError):
+            raise weight
+        return weight
+
     def _check_shape(self, x: Tensor) -> None:
         if x.shape != (self.count,):
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} floats")

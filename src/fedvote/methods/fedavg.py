@@ -34,7 +34,8 @@ class FedAvg(FloatMethod):
         return self.aggregate.merge(state, ups, share_K)
 
     def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
-        return self.downlink(network) | ({"samples": Float32(1)} if self.by_samples else {})
+        models: dict[str, Codec] = {"voted": Float32(network.D), "float": Float32(network.F)}
+        return models | ({"samples": Float32(1)} if self.by_samples else {})
 
     def unmoved(self, down: Message) -> Message:
         return down

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fedvote.aggregate.mean import weighted_sum
-from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Tallies, Ternary
+from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Known, Tallies, Ternary
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights, WireError
 from fedvote.descent import descend
 from fedvote.method import Method
@@ -71,7 +71,7 @@ class FedVote(Method):
         return ALPHABETS[self.votes]
 
     def init(self, network: Network, clients: int) -> State:
-        soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
+        soft_D = self._first(network)
         state = {
             "level": to_level(soft_D, self.grid),
             "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),
@@ -142,7 +142,8 @@ class FedVote(Method):
 
     def downlink(self, network: Network) -> dict[str, Codec]:
         level = Tallies(network.D) if self.coding == "entropy" else Integers(network.D)
-        return {"level": level, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
+        known = Known(level, lambda: to_level(self._first(network), self.grid))
+        return {"level": known, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
 
     def unmoved(self, down: Message) -> Message:
         return {"votes": self.soft(down)} | {name: down[name] for name in self._floats}
@@ -168,6 +169,11 @@ class FedVote(Method):
         else:
             expected_CV = np.stack([np.maximum(-soft_C, 0), 1 - abs(soft_C), np.maximum(soft_C, 0)], 1)
         return EntropyVotes(self.alphabet, context_D, expected_CV)
+
+    @staticmethod
+    def _first(network: Network) -> Tensor:
+        """The soft vote of round 1, which the shared seed makes."""
+        return network.standardise(network.start.voted).clamp(-0.999, 0.999)
 
     @property
     def _floats(self) -> tuple[str, ...]:

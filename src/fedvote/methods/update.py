@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Float32
+from fedvote.codecs import Float32, Known
 from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
 from fedvote.descent import descend
 from fedvote.method import Method
@@ -38,7 +38,11 @@ class FloatMethod(Method):
         return {"deployed": weights, "float": weights}
 
     def downlink(self, network: Network) -> dict[str, Codec]:
-        return {"voted": Float32(network.D), "float": Float32(network.F)}
+        start = network.start
+        return {
+            "voted": Known(Float32(network.D), lambda: start.voted),
+            "float": Known(Float32(network.F), lambda: start.floats),
+        }
 
     def train(self, network: Network, down: Message, batches: Batches) -> list[Tensor]:
         """The voted (K, D) and float (K, F) weights of a stack of clients after their local steps."""

@@ -89,7 +89,7 @@ def tally(ballots: Packed, weights_K: Tensor) -> Tensor:
 
     def work(loops: ModuleType, cut: slice) -> None:
         here_VD = total_VD[:, 64 * cut.start : 64 * cut.stop]
-        first_KW = ~plain.union(words_KPW[:, :, cut])
+        first_KW = plain.rest(words_KPW[:, :, cut])
         loops.weigh(here_VD[0], first_KW, slice(0, cut.stop - cut.start), weights_K)
         for p, row_D in enumerate(here_VD[1:]):
             loops.weigh(row_D, rows_KW, slice(p * W + cut.start, p * W + cut.stop), weights_K)
@@ -128,7 +128,7 @@ class Counter:
         if self.ballots + len(ballots) > self.most:
             raise ConfigError(f"ballot {self.most + 1} of at most {self.most}: make the Counter for more")
         for row_W in ballots.words_KPW.flatten(1):
-            self.waiting[self._filled] = row_W
+            plain.copy(self.waiting[self._filled], row_W)
             self.ballots, self._filled = self.ballots + 1, self._filled + 1
             if self._filled == len(self.waiting):
                 self._empty()
@@ -192,7 +192,7 @@ def _write(numbers_D: Tensor, cut: slice, write: Callable[[Tensor], None]) -> No
         return
     bytes_GD = here_D.new_empty((size, len(here_D)), dtype=torch.uint8)
     write(bytes_GD)
-    here_D.view(torch.uint8).view(-1, size)[:] = bytes_GD.T
+    plain.copy(here_D.view(torch.uint8).view(-1, size), bytes_GD.T)
 
 
 def _part(ballots: Packed, start: int, stop: int) -> Tensor:

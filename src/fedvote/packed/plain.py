@@ -19,6 +19,14 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> T
     return torch.empty(shape, dtype=dtype, device=device)
 
 
+def copy(to: Tensor, row: Tensor) -> None:
+    """On a CPU by numpy: torch would wake its threads for what one does in a fraction of a millisecond."""
+    if to.device.type == "cpu" and row.device.type == "cpu":
+        np.copyto(to.numpy(), row.numpy())
+    else:
+        to.copy_(row)
+
+
 def words_at_a_time(rows: Tensor) -> int:
     """As many as fit the cache of a CPU with all rows, or some megabytes of a GPU."""
     numbers = 2**17 if rows.device.type == "cpu" else 2**24
@@ -94,6 +102,13 @@ def union(words_KPW: Tensor) -> Tensor:
     for plane_KW in others:
         first = first | plane_KW
     return first
+
+
+def rest(words_KPW: Tensor) -> Tensor:
+    """(K, W) the bits that are set in no plane."""
+    if words_KPW.device.type == "cpu":
+        return torch.from_numpy(~np.bitwise_or.reduce(words_KPW.numpy(), 1))
+    return ~union(words_KPW)
 
 
 def pack_bits(votes_D: Tensor, value: int) -> Tensor:

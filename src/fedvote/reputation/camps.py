@@ -1,17 +1,19 @@
 """Camps: where the ballots of a round fall apart into camps, only the camp of the majority has a vote.
 
-Honest ballots differ from each other, by the dice of rounding and by their clients' data, but in many directions at
-once. Attackers that want anything in common differ from the honest in one. So the ballots are laid out along the
-direction in which they differ most, and where a gap there is wide against the spread of the camp beside it, the
-others are left out. This repeats among those who stay, since attackers need not all be of one kind.
+Honest ballots differ by the dice of rounding and by their clients' data, each in a direction of its own. Attackers
+that want anything in common differ from the honest in one direction. So the ballots are laid out on two lines: by how
+much they have in common with all, and along the direction in which they differ most. Where there is a gap, wide
+against the spread of the camp beside it, those beyond it are left out. This repeats among those who stay, since
+attackers need not all be of one kind.
 
-Which camp stays is settled by reputation: the share of past rounds, the latest counting most, in which a client was
-among those who stayed. All start alike, so that the first round counts heads. Nothing is assumed but that honest
-clients hold more than half of a round's reputation: no public data, no number of attackers.
+Reputation, the share of a client's rounds in which it stayed, settles which camp is the majority, lets a narrower gap
+do against those who were left out before, and is the weight of those who stay. All start with the same, so that the
+first round counts heads. See docs/byzantine.md for what this assumes, and what breaks it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -22,12 +24,13 @@ from fedvote.reputation.rule import Ballots, Reputation, Verdict
 
 BLOCK = 2**17  # weights at a time: sums of that many votes are exact in float32
 FEWEST = 3  # ballots that make a camp: the spread of fewer says nothing
-ROUNDING = 1e-6  # half of the reputation is not more than half, in whatever order it is summed
+LEAST = 0.25  # of a head, that the worst reputation counts for among heads
+ROUNDING = 1e-6  # half of the heads is not more than half, in whatever order they are summed
 
 
 @dataclass(frozen=True)
 class Camps(Reputation):
-    beta: float = 0.9  # how much of the old reputation stays
+    beta: float = 0.8  # how much of the old reputation stays
     gap: float = 3.0  # how many spreads of a large camp the gap beside it has to be wide
 
     def __post_init__(self) -> None:
@@ -40,61 +43,66 @@ class Camps(Reputation):
         return {"reputation": torch.ones(clients)}
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
-        votes, clients = ballots.votes_KD, ballots.clients_K
-        nu_K = memory["reputation"][clients]
-        stays_K = self.majority(alikeness(votes), nu_K.cpu().double(), votes.shape[1]).to(nu_K)
+        votes_KD, clients_K = ballots.votes_KD, ballots.clients_K
+        nu_K = memory["reputation"][clients_K]
+        heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
+        stays_K = self.majority(alikeness(votes_KD), heads_K, votes_KD.shape[1]).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
 
         # lambda_m = nu_m 1(m stays)
-        weights = nu_K * stays_K
-        return Verdict(weights, weights, {"reputation": memory["reputation"].index_copy(0, clients, nu_K)})
+        weights_K = nu_K * stays_K
+        return Verdict(weights_K, weights_K, {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K)})
 
-    def majority(self, alike_KK: Tensor, nu_K: Tensor, D: int) -> Tensor:
-        """(K,) who is left when every camp has been split off that holds less than half of all reputation."""
-        half = float(nu_K.sum()) * (1 + ROUNDING) / 2
-        inside = torch.arange(len(nu_K))
-        while len(camp := self.split(alike_KK[inside][:, inside], nu_K[inside], half, D)) < len(inside):
-            inside = inside[camp]
-        return torch.zeros(len(nu_K), dtype=torch.bool).index_fill(0, inside, True)
+    def majority(self, alike_KK: Tensor, heads_K: Tensor, D: int) -> Tensor:
+        """(K,) who stays, when all camps have split off that can; more than half of the heads in any case."""
+        half = float(heads_K.sum()) * (1 + ROUNDING) / 2
+        stay = torch.arange(len(heads_K))
+        while len(camp := self.split(alike_KK[stay][:, stay], heads_K[stay], half, D)) < len(stay):
+            stay = stay[camp]
+        return torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay, True)
 
-    def split(self, alike_KK: Tensor, nu_K: Tensor, half: float, D: int) -> Tensor:
-        """Which of these ballots are in the camp with more than half of the reputation; all, if there are no camps."""
-        everyone = torch.arange(len(nu_K))
-        if len(everyone) <= FEWEST:
-            return everyone
-
-        # the ballots about their mean, along the direction u in which they differ most: J A J u = lambda u
-        mean_K = alike_KK.mean(0)
-        values, vectors = torch.linalg.eigh(alike_KK - mean_K - mean_K[:, None] + mean_K.mean())
-        place_K = vectors[:, -1]
-        order = place_K.argsort()
-
-        # what D tosses of a coin move a place on u by: 1 / (sqrt(D) (lambda - that of a direction of mere noise))
-        noise = 1 / (D**0.5 * max(float(values[-1] - values.median()), 1e-12))
-
-        camp, widest = everyone, 1.0
-        for cut in range(1, len(everyone)):
-            for ins, outs in ((order[:cut], order[cut:]), (order[cut:], order[:cut])):
-                if len(ins) < FEWEST or float(nu_K[ins].sum()) <= half:
-                    continue
-
-                # wide: more than gap (1 + 2 / (n - 2)) times the spread of a camp of n, whose spread may be small by
-                # chance if n is small; and down to half of that if those beyond the gap were left out before
-                spread = max(float(place_K[ins].std()), noise)
-                enough = self.gap * (1 + 2 / (len(ins) - 2)) * (1 + float(nu_K[outs].mean())) / 2
-                width = float(place_K[order[cut]] - place_K[order[cut - 1]]) / spread / enough
-                if width > widest:
-                    camp, widest = ins, width
+    def split(self, alike_KK: Tensor, heads_K: Tensor, half: float, D: int) -> Tensor:
+        """Those on the majority's side of the widest gap; all of them, if no gap is wide enough."""
+        camp, widest = torch.arange(len(heads_K)), 1.0
+        for places_K, noise in lines(alike_KK, D):
+            order_K = places_K.argsort()
+            for cut in range(1, len(order_K)):
+                gap = float(places_K[order_K[cut]] - places_K[order_K[cut - 1]])
+                for inside, outside in ((order_K[:cut], order_K[cut:]), (order_K[cut:], order_K[:cut])):
+                    if len(inside) >= FEWEST and float(heads_K[inside].sum()) > half:
+                        width = gap / self.enough(places_K[inside], noise, heads_K[outside])
+                        if width > widest:
+                            camp, widest = inside, width
         return camp
+
+    def enough(self, inside_n: Tensor, noise: float, heads_outside: Tensor) -> float:
+        """How wide a gap has to be beside a camp, of which these are the places."""
+        spread = max(float(inside_n.std()), noise)
+
+        # gap (1 + 2 / (n - 2)) spread: wider beside a small camp, which may lie close by chance; times the mean head
+        # outside: narrower for those who were left out before
+        return self.gap * (1 + 2 / (len(inside_n) - 2)) * spread * float(heads_outside.mean())
+
+
+def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
+    """Two ways to lay out ballots on a line: their places, and how far D tosses of a coin move a place."""
+    mean_K = alike_KK.mean(0)
+
+    # A u = lambda u: what they have most in common; J A J u = lambda u, J = I - 1/K: what they differ by most
+    for gram_KK in (alike_KK, alike_KK - mean_K - mean_K[:, None] + mean_K.mean()):
+        values_K, vectors_KK = torch.linalg.eigh(gram_KK)
+
+        # 1 / (sqrt(D) (lambda - lambda')), with lambda' of a direction that is mere noise
+        yield vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12))
 
 
 def alikeness(votes_KD: Tensor) -> Tensor:
     """(K, K) the cosine between any two ballots."""
     dots_KK = torch.zeros((len(votes_KD),) * 2, dtype=torch.float64, device=votes_KD.device)
-    for block_KB in votes_KD.split(BLOCK, 1):
-        values_KB = block_KB.float()
-        dots_KK += values_KB @ values_KB.T
+    for votes_KB in votes_KD.split(BLOCK, 1):
+        floats_KB = votes_KB.float()
+        dots_KK += floats_KB @ floats_KB.T
     lengths_K = dots_KK.diagonal().clamp_min(1).sqrt()
     return (dots_KK / lengths_K / lengths_K[:, None]).cpu()

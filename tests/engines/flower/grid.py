@@ -72,8 +72,10 @@ class FakeGrid(Grid):
     nodes: dict[int, bytes] = field(default_factory=dict)  # node id -> public key, of those online
     behave: dict[int, Behaviour] = field(default_factory=dict)  # node id -> what it does; honest, if not said
     now: float = 0.0
+    dies: bool = False  # whether whoever waits for an answer is killed
     replies: list[tuple[float, Message]] = field(default_factory=list)
     contexts: dict[int, Context] = field(default_factory=dict)
+    node_config: dict[str, Any] = field(default_factory=dict)  # of every node
     sent: list[Message] = field(default_factory=list)
     plans: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)  # what happens, and when
 
@@ -84,6 +86,8 @@ class FakeGrid(Grid):
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        if self.dies:
+            raise KeyboardInterrupt
         self.now += seconds
         for plan in [plan for plan in self.plans if plan[0] <= self.now]:
             self.plans.remove(plan)
@@ -91,7 +95,7 @@ class FakeGrid(Grid):
 
     def turn(self, node: int, message: Message) -> Message:
         """What the real ClientApp answers."""
-        return client_app(message, self.contexts.setdefault(node, Context(1, node, {}, RecordDict(), {})))
+        return client_app(message, self.contexts.setdefault(node, Context(1, node, self.node_config, RecordDict(), {})))
 
     def get_nodes(self) -> Iterable[NodeInfo]:
         return [NodeInfo(node_id=node, public_key=key) for node, key in self.nodes.items()]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,15 @@ def test_whatever_goes_wrong_programs_and_their_children_end(error: type[BaseExc
     while any(alive(pid) for pid in pids) and time.monotonic() < limit:
         time.sleep(0.05)
     assert not any(alive(pid) for pid in pids)
+
+
+def test_who_is_interrupted_twice_still_stops_everything(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), Processes(tmp_path) as programs:
+        pid = start(programs, STUBBORN)
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        programs.stop = partial(programs.stop, patience=1.0)  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+    assert not alive(pid)
 
 
 def test_who_does_not_want_to_end_is_ended(tmp_path: Path) -> None:

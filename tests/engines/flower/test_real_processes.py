@@ -6,8 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,11 @@ from fedvote.engines.flower.local import JOB, SUPERLINK, LocalFederation, free_p
 from fedvote.engines.flower.messages import answer, read_task
 from fedvote.engines.flower.processes import descendants
 from fedvote.engines.flower.roster import identity
+from fedvote.engines.simulate.checkpoint import load_snapshot
 from fedvote.experiment import simulation
 from fedvote.folder import RunFolder
 from fedvote.tables import as_table, to_toml
+from tests.toy import assert_same
 
 pytestmark = pytest.mark.slow
 
@@ -145,88 +148,104 @@ def voted(record: dict[str, Any]) -> set[str]:
     return {str(client) for client in record["counted"]} | set(record.get("refused", {}))
 
 
-def test_who_has_no_registered_key_or_the_wrong_authority_or_no_tls_cannot_join(tmp_path: Path) -> None:
-    federation = LocalFederation(tmp_path / "federation", 1)
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
+    """Four registered keys and three SuperNodes: the fourth key is for a node of our own making."""
+    with LocalFederation(tmp_path_factory.mktemp("four") / "federation", 4) as federation:
+        federation.programs.stop(node_name(3))
+        yield federation
+
+
+def test_who_has_no_registered_key_or_the_wrong_authority_or_no_tls_cannot_join(
+    four: LocalFederation, tmp_path: Path
+) -> None:
     stranger, foreign = tmp_path / "stranger", make_certificates(tmp_path / "elsewhere")
     make_key(stranger)
-    with federation:
-        assert federation.certificates is not None
-        right, known = str(federation.certificates.authority), str(federation.key(0))
-        tries = {
-            "no registered key": ["--root-certificates", right, "--auth-supernode-private-key", str(stranger)],
-            "no key": ["--root-certificates", right],
-            "wrong authority": ["--root-certificates", str(foreign.authority), "--auth-supernode-private-key", known],
-            "no TLS": ["--insecure", "--auth-supernode-private-key", known],
-        }
-        for name, options in tries.items():
-            where = ["--superlink", f"127.0.0.1:{federation.port}", "--host", "127.0.0.1", "--port", str(free_port())]
-            federation.programs.start(name, ["flower-supernode", *options, *where, "--max-retries", "1"])
-        wait("the registered node to join", lambda: "SuperNode ID" in log(federation, node_name(0)), federation)
-        wait("the others to give up", lambda: set(tries) <= set(federation.programs.ended()), federation)
-        for name in tries:
-            assert federation.programs.running[name].returncode != 0, log(federation, name)
-            assert "SuperNode ID" not in log(federation, name)
+    assert four.certificates is not None
+    right, known = str(four.certificates.authority), str(four.key(3))
+    tries = {
+        "no registered key": ["--root-certificates", right, "--auth-supernode-private-key", str(stranger)],
+        "no key": ["--root-certificates", right],
+        "wrong authority": ["--root-certificates", str(foreign.authority), "--auth-supernode-private-key", known],
+        "no TLS": ["--insecure", "--auth-supernode-private-key", known],
+    }
+    for name, options in tries.items():
+        where = ["--superlink", f"127.0.0.1:{four.port}", "--host", "127.0.0.1", "--port", str(free_port())]
+        four.programs.start(name, ["flower-supernode", *options, *where, "--max-retries", "1"])
+    wait("a registered node to join", lambda: "SuperNode ID" in log(four, node_name(0)), four)
+    wait("the others to give up", lambda: set(tries) <= set(four.programs.ended()), four)
+    for name in tries:
+        assert four.programs.running[name].returncode != 0, log(four, name)
+        assert "SuperNode ID" not in log(four, name)
 
 
-def test_a_second_ballot_of_one_node_in_one_round_is_refused(tmp_path: Path) -> None:
-    """A node of our own making, with a registered key, that answers one message twice."""
-    config = parse(EXPERIMENT, "the test", ["rounds=1", "federation.clients=2", "local.steps=2", "flower.quorum=1.0"])
-    federation = LocalFederation(tmp_path / "federation", 2)
+def test_a_node_that_votes_twice_is_counted_once_and_the_bits_are_those_of_the_simulator(
+    four: LocalFederation, tmp_path: Path
+) -> None:
+    """With momentum that clients remember. One node answers every message twice; both engines end with equal bits."""
+    settings = ["rounds=3", "federation.clients=4", "local.steps=2", "flower.quorum=1.0", "flower.deadline=120"]
+    config = parse(EXPERIMENT.replace('votes = "ternary"', 'name = "signum"'), "the test", settings)
     (tmp_path / "experiment.toml").write_text(to_toml(as_table(config)))
-    with federation:
-        federation.programs.stop(node_name(1))
-        federation.submit(experiment=str(tmp_path / "experiment.toml"), out=str(tmp_path / "run"))
-        vote_twice(federation, federation.key(1))
-        wait("the job to end", lambda: JOB in federation.programs.ended(), federation)
-    (record,) = RunFolder(tmp_path / "run").metrics()
-    assert record["counted"] == [0, 1] and "second" not in record
-    assert "duplicate reply" in log(federation, SUPERLINK)
+    over = threading.Event()
+    voter = threading.Thread(target=vote_twice, args=(four, four.key(3), over))
+    voter.start()
+    try:
+        four.submit(experiment=str(tmp_path / "experiment.toml"), out=str(tmp_path / "run"))
+        wait("the job to end", lambda: JOB in four.programs.ended(), four)
+    finally:
+        over.set()
+        voter.join()
+    records = RunFolder(tmp_path / "run").metrics()
+    assert [record["counted"] for record in records] == [[0, 1, 2, 3]] * 3
+    assert log(four, SUPERLINK).count("Failed to store Message reply") == 3
+    expected = list(simulation(config, "cpu").run())[-1]
+    assert_same(expected.state, load_snapshot(tmp_path / "run" / "checkpoint.safetensors").state)
 
 
-def vote_twice(federation: LocalFederation, key: Path) -> None:
-    """What a SuperNode does, by hand, and then the last step once more."""
+def vote_twice(federation: LocalFederation, key: Path, over: threading.Event) -> None:
+    """What a SuperNode does, by hand, and the last step always once more."""
     assert federation.certificates is not None
     private = load_ssh_private_key(key.read_bytes(), None)
     assert isinstance(private, EllipticCurvePrivateKey)
-    pair = (private, private.public_key())
     authority = federation.certificates.authority.read_bytes()
-    with http_request_response(f"127.0.0.1:{federation.port}", False, authority, pair) as connection:
+    address = f"127.0.0.1:{federation.port}"
+    with http_request_response(address, False, authority, (private, private.public_key())) as connection:
         node, receive, send, _, _, pull_object, push_object, _ = connection
-        while (received := receive()) is None:
-            time.sleep(0.5)
-        name, run = received[0].metadata.message_id, received[0].metadata.run_id
-        parts = {tree.object_id: pull_object(run, tree.object_id) for tree in iterate_object_tree(received[1])}
-        message = inflate_object_from_contents(name, parts)
-        assert isinstance(message, Message)
-        message.metadata.__dict__["_message_id"] = name
-        frame = take_turn(read_task(message), Context(run, node, {}, RecordDict(), {}))
-        for _ in range(2):
-            reply = answer(frame, message)
-            objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}
-            reply.metadata.__dict__["_message_id"] = reply.object_id
-            wanted, session = send(remove_content_from_message(reply), get_object_tree(reply), 0.0)
-            for wish in wanted:
-                push_object(run, session, wish, objects[wish])
+        context = Context(1, node, {}, RecordDict(), {})
+        while not over.wait(0.5):
+            if (received := receive()) is None:
+                continue
+            name, run = received[0].metadata.message_id, received[0].metadata.run_id
+            parts = {tree.object_id: pull_object(run, tree.object_id) for tree in iterate_object_tree(received[1])}
+            message = inflate_object_from_contents(name, parts)
+            assert isinstance(message, Message)
+            message.metadata.__dict__["_message_id"] = name
+            frame = take_turn(read_task(message), context)
+            for _ in range(2):
+                reply = answer(frame, message)
+                objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}
+                reply.metadata.__dict__["_message_id"] = reply.object_id
+                wanted, session = send(remove_content_from_message(reply), get_object_tree(reply), 0.0)
+                for wish in wanted:
+                    push_object(run, session, wish, objects[wish])
 
 
-def test_one_command_runs_a_federation_and_stops_all_of_it_when_interrupted(tmp_path: Path) -> None:
-    out = tmp_path / "local"
-    command = [sys.executable, "-m", "fedvote", "deploy", "local", "--clients", "2", "--tls", "--out", str(out),
-               "--set", "rounds=50", "--set", "local.steps=2"]  # fmt: skip
-    said = tmp_path / "said"
+def test_one_command_starts_a_federation_and_stops_all_of_it_when_interrupted(tmp_path: Path) -> None:
+    out, said = tmp_path / "local", tmp_path / "said"
+    command = [sys.executable, "-m", "fedvote", "deploy", "local", "--clients", "2", "--tls", "--out", str(out)]
     with said.open("w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
     try:
-        limit = time.monotonic() + 180
-        while "round  1/50" not in said.read_text() and time.monotonic() < limit and process.poll() is None:
-            time.sleep(0.2)
+        limit, job = time.monotonic() + 120, out / "federation" / "logs" / "job.log"
+        while not job.is_file() and time.monotonic() < limit and process.poll() is None:
+            time.sleep(0.1)
         started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         process.wait(60)
     finally:
         process.kill()
-    assert process.returncode == 130 and "round  1/50" in said.read_text(), said.read_text()
-    assert len(started) >= 5 and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in started)
+    assert process.returncode == 130 and "everything that was started is stopped" in said.read_text(), said.read_text()
+    assert len(started) >= 4 and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in started)
 
 
 def log(federation: LocalFederation, name: str) -> str:

@@ -274,6 +274,46 @@ def test_a_server_killed_between_rounds_ends_with_the_bits_of_one_that_was_not(t
     assert [record["round"] for record in RunFolder(tmp_path / "killed").metrics()] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("after_turns", [False, True], ids=["between rounds", "within a round"])
+def test_clients_that_remember_on_disk_end_with_the_bits_of_a_run_that_was_not_killed(
+    after_turns: bool, tmp_path: Path
+) -> None:
+    """Killed within a round, the clients have taken their turn, and take the same turn again."""
+    config = small("method=signum", "rounds=3")
+    whole = list(elect(config, grid_of(4), tmp_path / "whole"))
+
+    def grid() -> FakeGrid:
+        made = grid_of(4)
+        made.node_config = {"memory": str(tmp_path / "memory")}
+        return made
+
+    first = grid()
+    run = elect(config, first, tmp_path / "killed")
+    next(run)
+    if after_turns:
+        first.dies = True
+        with pytest.raises(KeyboardInterrupt):
+            next(run)
+        assert len(first.sent) == 8
+    run.close()
+    rest = list(elect(config, grid(), tmp_path / "killed"))
+    assert [snapshot.round for snapshot in rest] == [2, 3]
+    assert_same(whole[-1].state, rest[-1].state)
+    assert len(list((tmp_path / "memory").iterdir())) == 4
+
+
+def test_a_client_that_is_asked_for_a_round_again_takes_the_same_turn_again(tmp_path: Path) -> None:
+    frames: list[bytes] = []
+
+    def twice(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        reply = grid.turn(node, message)
+        frames.extend([read_answer(reply), read_answer(grid.turn(node, message))])
+        return [(1.0, reply)]
+
+    run(tmp_path, {0: twice}, "method=signum", "method.beta=0.5")
+    assert len(frames) == 6 and frames[::2] == frames[1::2]
+
+
 def test_reputations_stay_with_the_key_when_nodes_get_new_ids(tmp_path: Path) -> None:
     config = small("rounds=2")
     run = elect(config, grid_of(4), tmp_path)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -225,7 +225,7 @@ def free_port() -> int:
         return int(trial.getsockname()[1])
 
 
-def deploy(config: Config, folder: Path, *, tls: bool) -> Iterator[Snapshot]:
+def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
     """Run a configuration as a federation of programs on this machine; yields its rounds, stops all programs."""
     experiment = folder / "experiment.toml"
     with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:

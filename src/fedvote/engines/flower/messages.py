@@ -23,6 +23,7 @@ class Problem:
     classes: int
     mean: tuple[float, ...] = ()  # how inputs are scaled
     std: tuple[float, ...] = ()
+    run: str = ""  # what no two runs share
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def ask(task: Task, node: int, ttl: float) -> Message:
             "classes": problem.classes,
             "mean": list(problem.mean),
             "std": list(problem.std),
+            "run": problem.run,
         }
     )
     yours = ConfigRecord({"round": task.round, "client": task.client, "nonce": os.urandom(16)})
@@ -60,6 +62,7 @@ def read_task(message: Message) -> Task:
         int(about["classes"]),  # type: ignore[arg-type]
         tuple(about["mean"]),  # type: ignore[arg-type]
         tuple(about["std"]),  # type: ignore[arg-type]
+        str(about["run"]),
     )
     round, client = int(yours["round"]), int(yours["client"])  # type: ignore[arg-type]
     return Task(problem, round, client, _unwrap(message.content, BROADCAST))

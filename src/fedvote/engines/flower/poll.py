@@ -30,7 +30,8 @@ class Poll:
     hopeless: set[int] = field(default_factory=set)  # of those, whom it makes no sense to ask again
     second: dict[int, int] = field(default_factory=dict)  # votes beyond the first
     late: dict[int, str] = field(default_factory=dict)  # what came from earlier rounds
-    received: int = 0  # bytes of all frames, counted or not
+    heard: int = 0  # frames, counted or not
+    received: int = 0  # bytes of them
     nbytes: int = 0  # of Flower's messages around them
 
     @property
@@ -54,6 +55,7 @@ class Poll:
     def take(self, answer: Answer) -> bool:
         """Put one answer where it belongs; True if it is a ballot that counts."""
         client, frame = answer.errand.client, answer.frame
+        self.heard += frame is not None
         self.received += len(frame or b"")
         self.nbytes += answer.nbytes
         if answer.errand.round != self.round:

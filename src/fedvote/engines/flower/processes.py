@@ -6,8 +6,9 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,8 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop(*reversed(self.running))
+        with _undisturbed():
+            self.stop(*reversed(self.running))
 
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a program in a process group of its own, so that Ctrl-C reaches us alone and we stop it in order."""
@@ -71,6 +73,20 @@ class Processes:
         """The end of a log."""
         log = self.log(name)
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Who is impatient and interrupts once more must not leave programs behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals do not come here
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def descendants(pid: int) -> list[int]:

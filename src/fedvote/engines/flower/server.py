@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.engines.simulate.device import repeatable
 from fedvote.engines.simulate.evaluate import judge
 from fedvote.engines.simulate.simulation import traffic
+from fedvote.folder import write
 from fedvote.network import Network
 from fedvote.rounds import check_ballot, close_round, open_round
 from fedvote.tables import as_table, to_toml
@@ -59,14 +61,16 @@ class Server:
             )
         self.post = Post(self.grid)
         self.roster = load_roster(self.folder, len(self.made.owned), self.allowed)
-        data, experiment = self.made.data, to_toml(as_table(self.config))
-        self.problem = Problem(experiment, data.shape, len(data.classes), data.train.mean, data.train.std)
+        data, experiment, run = self.made.data, to_toml(as_table(self.config)), _name(self.folder / "run-name")
+        self.problem = Problem(experiment, data.shape, len(data.classes), data.train.mean, data.train.std, run)
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last."""
         made = self.made
         network, test, calibration = made.placed(), made.test(), made.calibration(made.data.train.to(made.device))
         snapshot = since or Snapshot(0, made.start().state, {})
+        state = {name: value.to(made.device) for name, value in snapshot.state.items()}
+        snapshot = Snapshot(snapshot.round, state, {}, snapshot.record)
         self.away = {int(client) for name in ("absent", "failed") for client in snapshot.record.get(name, ())}
 
         def quality(snapshot: Snapshot) -> dict[str, float]:
@@ -111,7 +115,7 @@ class Server:
         record = {
             "round": key.round,
             **measured,
-            **traffic(poll.received, asked * len(broadcast), len(poll.voted), asked, network.D),
+            **traffic(poll.received, asked * len(broadcast), poll.heard, asked, network.D),
             "uplink_message_bytes": poll.nbytes,
             "downlink_message_bytes": self.post.nbytes - posted,
             "clients": cohort,
@@ -184,3 +188,10 @@ class Server:
         if sentence != self._said:
             print(sentence, file=sys.stderr, flush=True)
             self._said = sentence
+
+
+def _name(file: Path) -> str:
+    """What no two runs share, so that no client mistakes one for the other; it is made as a run begins."""
+    if not file.is_file():
+        write(file, secrets.token_hex(8))
+    return file.read_text()

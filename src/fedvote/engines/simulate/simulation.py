@@ -180,10 +180,13 @@ class Simulation:
         return self.network.module(*self.calibrated(snapshot))
 
     def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:
-        """The deployed weights and the batch-norm statistics that go with them."""
+        """The deployed weights and the batch-norm statistics that go with them, on the CPU."""
         with torch.no_grad():
-            weights = self.method.models(_to(snapshot, CPU).state)["deployed"]
-            return weights, self.network.calibrate(weights, self.calibration(self.data.train))
+            weights = self.method.models(_to(snapshot, self.device).state)["deployed"]
+            x = self.calibration(self.data.train).to(self.device)
+            statistics = self.network.to(self.device).calibrate(weights, x)
+            here = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
+            return here, {name: value.to(CPU) for name, value in statistics.items()}
 
     def calibration(self, train: Examples) -> Tensor:
         """The inputs that measure the batch-norm statistics."""

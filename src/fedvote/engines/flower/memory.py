@@ -1,0 +1,75 @@
+"""What a client remembers between its rounds, such as momentum. It never leaves the client.
+
+Flower's own state lasts for one submitted run. A node that names a folder, --node-config 'memory="/srv/memory"',
+remembers over restarts, of the server too. The memories after the last two rounds are kept, so that a client that is
+asked for a round once more takes the same turn once more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from flwr.app import Array, ArrayRecord, RecordDict
+from safetensors.torch import load_file, save_file
+from torch import Tensor, from_numpy
+
+from fedvote.core import State
+
+KEPT = 2
+PREFIX = "memory/"
+
+Memories = dict[int, State]
+"""After which round: what, with a stack's leading axis of one."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """In Flower's state, or in a file where there is one."""
+
+    state: RecordDict
+    file: Path | None = None
+
+    def before(self, round: int, fresh: Mapping[str, Tensor]) -> State:
+        """What is remembered as a round begins; what the method starts with, if nothing is."""
+        earlier = {number: memory for number, memory in self._load().items() if number < round}
+        if not earlier:
+            return {name: value[None].clone() for name, value in fresh.items()}
+        latest = earlier[max(earlier)]
+        return {name: latest[name].to(value.device) for name, value in fresh.items()}
+
+    def after(self, round: int, memory: State) -> None:
+        """Remember; whatever there is of later rounds never happened."""
+        if not memory:
+            return
+        earlier = {number: kept for number, kept in self._load().items() if number < round}
+        numbers = sorted(earlier)[1 - KEPT :]
+        self._save({**{number: earlier[number] for number in numbers}, round: memory})
+
+    def _load(self) -> Memories:
+        found: Memories = {}
+        if self.file is not None and self.file.is_file():
+            for name, value in load_file(self.file).items():
+                number, _, what = name.partition("/")
+                found.setdefault(int(number), {})[what] = value
+        elif self.file is None:
+            for name, record in self.state.array_records.items():
+                if name.startswith(PREFIX):
+                    arrays = {what: from_numpy(array.numpy()) for what, array in record.items()}
+                    found[int(name.removeprefix(PREFIX))] = arrays
+        return found
+
+    def _save(self, memories: Memories) -> None:
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            draft = self.file.with_name(self.file.name + ".part")
+            flat = {f"{n}/{what}": v.cpu().contiguous() for n, memory in memories.items() for what, v in memory.items()}
+            save_file(flat, draft)
+            os.replace(draft, self.file)
+            return
+        for name in [name for name in self.state.array_records if name.startswith(PREFIX)]:
+            del self.state[name]
+        for number, memory in memories.items():
+            self.state[f"{PREFIX}{number}"] = ArrayRecord({n: Array(v.cpu().numpy()) for n, v in memory.items()})

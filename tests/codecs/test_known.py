@@ -1,0 +1,46 @@
+"""What both sides know takes a byte, and everything else a byte more than it would."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from torch import Tensor
+
+from fedvote.codecs import Float32, Integers, Known
+from fedvote.core import WireError
+
+START = torch.tensor([3, 1, 4, 1, 5], dtype=torch.int16)
+CODEC = Known(Integers(5), lambda: START)
+
+
+def test_known_values_take_one_byte() -> None:
+    assert CODEC.encode(START.clone()) == b"\0" and CODEC.weigh(START[None]) == [1]
+    back = CODEC.decode(b"\0")
+    assert torch.equal(back, START)
+    back += 1
+    assert torch.equal(CODEC.decode(b"\0"), START), "what comes back is the receiver's to change"
+
+
+@given(hnp.arrays("int16", 5, elements=st.integers(0, 9)).map(torch.from_numpy))
+def test_other_values_take_one_byte_more_than_by_their_own_codec(x: Tensor) -> None:
+    payload = CODEC.encode(x)
+    assert torch.equal(CODEC.decode(payload), x)
+    known = torch.equal(x, START)
+    assert len(payload) == (1 if known else 1 + len(Integers(5).encode(x))) == CODEC.weigh(x[None])[0]
+
+
+@pytest.mark.parametrize("payload", [b"", b"\2", b"\0\0", b"\1" + Integers(5).encode(START), b"\1"], ids=repr)
+def test_what_no_encoder_writes_is_refused(payload: bytes) -> None:
+    with pytest.raises(WireError):
+        CODEC.decode(payload)
+
+
+def test_floats_that_are_not_finite_are_refused_whether_written_or_weighed() -> None:
+    codec = Known(Float32(2), lambda: torch.zeros(2))
+    bad = torch.tensor([1.0, float("nan")])
+    with pytest.raises(WireError, match="1 of 2 floats"):
+        codec.decode(codec.encode(bad))
+    assert [str(weight) for weight in codec.weigh(bad[None])] == ["1 of 2 floats are infinite or not a number"]

@@ -1,0 +1,67 @@
+"""The app folder that users copy: its pieces fit together, and it runs as it is."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
+
+from fedvote.config import read
+from fedvote.core import ConfigError
+from fedvote.engines.flower.local import APP
+from fedvote.engines.flower.server_app import DEFAULTS, serve
+from tests.engines.flower.grid import FakeGrid, after, grid_of
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "flower_app"
+
+
+def at_once(clients: int) -> FakeGrid:
+    grid = grid_of(clients)
+    grid.behave = {node: after(0.0) for node in grid.nodes}
+    return grid
+
+
+@pytest.mark.parametrize("text", [(EXAMPLE / "pyproject.toml").read_text(), APP], ids=["example", "local"])
+def test_the_run_configuration_has_every_key_that_can_be_set(text: str) -> None:
+    app: dict[str, Any] = tomllib.loads(text)["tool"]["flwr"]["app"]
+    assert app["config"].keys() == DEFAULTS.keys()
+
+
+def test_both_components_are_apps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    from federation import client, server  # type: ignore[import-not-found]
+
+    assert isinstance(server.app, ServerApp) and isinstance(client.app, ClientApp)
+
+
+def test_it_runs_to_a_whole_run_folder_and_started_again_does_nothing_twice(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"experiment": "federation.toml", "out": str(tmp_path / "run"), "set": "rounds=2"}
+    for _ in range(2):
+        serve(at_once(3), options, EXAMPLE / "federation")
+        files = {file.name for file in (tmp_path / "run").iterdir()}
+        assert files >= {"config.toml", "metrics.jsonl", "report.html", "network.safetensors", "checkpoint.safetensors"}
+        assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
+    assert read(str(tmp_path / "run" / "config.toml")).rounds == 2
+
+
+def test_another_experiment_does_not_overwrite_the_run(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"experiment": "federation.toml", "out": str(tmp_path / "run"), "set": "rounds=1"}
+    serve(at_once(3), options, EXAMPLE / "federation")
+    with pytest.raises(ConfigError, match=r"another run: it differs in seed"):
+        serve(at_once(3), {**options, "set": "rounds=1 seed=5"}, EXAMPLE / "federation")
+
+
+def test_how_long_a_server_waits_may_change_when_a_run_goes_on(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"experiment": "federation.toml", "out": str(tmp_path / "run"), "set": "rounds=1"}
+    serve(at_once(3), options, EXAMPLE / "federation")
+    serve(at_once(3), {**options, "set": "rounds=2 flower.deadline=30"}, EXAMPLE / "federation")
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no key rounds; known: experiment"):
+        serve(at_once(3), {"rounds": 3})
