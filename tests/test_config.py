@@ -167,7 +167,7 @@ def test_a_value_has_no_keys() -> None:
         ("data.folder=x", "data has no key 'folder'; known: name"),
         ("federation.size=3", "federation has no key 'size'; known: clients, cohort"),
         ("model.layers=3", "model has no key 'layers'; known: name, keep_float"),
-        ("local.epochs=3", "local has no key 'epochs'; known: steps, batch"),
+        ("local.passes=3", "local has no key 'passes'; known: steps, batch, epochs"),
         ("engine.threads=3", "engine has no key 'threads'; known: stack, precision"),
         ("partition.beta=3", "partition 'dirichlet' has no key 'beta'; known: alpha, min_samples"),
         ("method.learning_rate=3", "method 'fedvote' has no key 'learning_rate'; known: lr, optimizer"),

@@ -13,7 +13,8 @@ from fedvote.core import ConfigError
 from fedvote.descent import descend
 from fedvote.method import ELEMENTWISE, FUSED
 from fedvote.network import Network
-from tests.toy import batches, module, scaled
+from fedvote.rounds import draw_batches
+from tests.toy import batches, keys, module, owned, scaled
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "SGD": {"momentum": 0.9, "weight_decay": 0.01},
@@ -91,3 +92,18 @@ def test_an_option_that_the_optimizer_does_not_take_is_refused(
         FedAvg(optimizer=optimizer, optimizer_options=options)
     for word in [optimizer, *words]:
         assert word in str(refusal.value)
+
+
+@pytest.mark.parametrize("method", [FedAvg(lr=0.01), FedAvg(lr=0.01, optimizer="SGD")], ids=str)
+def test_clients_with_fewer_steps_end_where_they_would_alone(method: FedAvg) -> None:
+    network, turns = Network(module()), {0: 5, 1: 1, 3: 8}
+
+    def ends(clients: list[int], steps: list[int]) -> list[torch.Tensor]:
+        start = [vector.expand(len(clients), -1) for vector in (network.start.voted, network.start.floats)]
+        return descend(method, network, start, draw_batches(scaled(), owned(clients), steps, 8, keys(clients)))
+
+    together = ends(list(turns), list(turns.values()))
+    for row, (client, steps) in enumerate(turns.items()):
+        for rows, alone in zip(together, ends([client], [steps]), strict=True):
+            torch.testing.assert_close(rows[row], alone[0], rtol=1e-3, atol=1e-4)
+    assert not torch.allclose(ends([0], [5])[0], ends([0], [6])[0], atol=1e-4), "a step more makes no difference"

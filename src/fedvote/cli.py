@@ -122,8 +122,9 @@ def report(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: codec or tally.")],
+    name: Annotated[str, typer.Argument(help="What to measure: codec, tally or simulate.")],
     file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
+    page_file: Annotated[Path | None, typer.Option("--page", help="Also draw them, as a web page.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""
     from fedvote.bench import measure, table
@@ -132,6 +133,10 @@ def bench(
     typer.echo(table(rows))
     if file is not None:
         file.write_text(json.dumps(rows, indent=2) + "\n")
+    if page_file is not None:
+        from fedvote.bench.page import page
+
+        page_file.write_text(page(name, rows), encoding="utf-8")
 
 
 @data_app.command(name="get")

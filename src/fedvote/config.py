@@ -39,6 +39,7 @@ class ModelConfig:
 class LocalConfig:
     steps: int = 40
     batch: int = 100
+    epochs: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ class Batches:
     index_KSB: Tensor
     samples_K: Tensor  # how many examples each client has
     poisoned_KSB: Tensor | None = None  # labels, where they are not those of the examples
+    steps_K: tuple[int, ...] | None = None  # how many steps each client takes, where not all take the same
 
     @property
     def clients(self) -> int:
@@ -129,6 +130,11 @@ class Batches:
     @property
     def steps(self) -> int:
         return self.index_KSB.shape[1]
+
+    def ending(self, step: int) -> list[int]:
+        """The clients whose last step this is."""
+        ends = self.steps_K or (self.steps,) * self.clients
+        return [client for client, steps in enumerate(ends) if steps == step + 1]
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs (K, B, ...) and labels (K, B) of one local step."""

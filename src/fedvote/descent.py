@@ -62,7 +62,12 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
     else:
         stack = Stack(partial(method.objective, network), start)
     optimizer = method.make_optimizer(stack.leaves)
+    ended = [torch.empty_like(rows[: batches.clients]) for rows in stack.rows]
     for step in range(batches.steps):
         stack.gradients(*batches.at(step))
         optimizer.step()
-    return [rows[: batches.clients].clone() for rows in stack.rows]
+        # who has fewer steps than others is done: what becomes of its row after that is nobody's
+        if ending := batches.ending(step):
+            for rows, final in zip(stack.rows, ended, strict=True):
+                final[ending] = rows[ending]
+    return ended

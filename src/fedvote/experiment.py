@@ -58,6 +58,7 @@ def simulation(
         rounds=config.rounds,
         steps=config.local.steps,
         batch=config.local.batch,
+        epochs=config.local.epochs,
         partition=config.partition,
         owned=owned,
         keep_float=config.model.keep_float,

@@ -45,13 +45,19 @@ def open_round(
 
 
 def draw_batches(
-    examples: Examples, owned: Sequence[torch.Tensor], steps: int, batch: int, keys: Sequence[Key]
+    examples: Examples, owned: Sequence[torch.Tensor], steps: int | Sequence[int], batch: int, keys: Sequence[Key]
 ) -> Batches:
-    """Every client's mini-batches: its examples in random order, again and again, cut into batches."""
+    """Every client's mini-batches: its examples in random order, again and again, cut into batches.
+
+    Where clients take different numbers of steps, there are as many batches as the longest turn has; the others'
+    first ones are the same as if they were alone.
+    """
     device = examples.y.device
-    index = [_shuffled(rows, steps * batch, key) for rows, key in zip(owned, keys, strict=True)]
-    index_KSB = torch.stack(index).view(len(keys), steps, batch)
-    return Batches(examples, index_KSB.to(device), torch.tensor([len(rows) for rows in owned], device=device))
+    steps_K = (steps,) * len(keys) if isinstance(steps, int) else tuple(steps)
+    index = [_shuffled(rows, max(steps_K) * batch, key) for rows, key in zip(owned, keys, strict=True)]
+    index_KSB = torch.stack(index).view(len(keys), max(steps_K), batch)
+    samples_K = torch.tensor([len(rows) for rows in owned], device=device)
+    return Batches(examples, index_KSB.to(device), samples_K, steps_K=None if isinstance(steps, int) else steps_K)
 
 
 def clients_turn(

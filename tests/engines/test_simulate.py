@@ -273,3 +273,20 @@ def test_a_client_with_less_than_a_batch_is_refused() -> None:
 def test_a_module_that_does_not_fit_the_data_is_refused() -> None:
     with pytest.raises(ModelError, match=re.escape("the data has 3 classes: expected (3,)")):
         Simulation.of(nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2)), dataset(), clients=2, rounds=1, batch=8)
+
+
+def test_epochs_are_passes_over_a_clients_own_examples() -> None:
+    uneven = [torch.arange(a, b) for a, b in ((0, 8), (8, 40), (40, 80), (80, 84), (84, 200))]
+    made = simulate(FedAvg(), epochs=2.0, owned=uneven)
+    assert made.turns([len(rows) for rows in made.owned]) == [2, 8, 10, 1, 29]
+    alone = simulate(FedAvg(), epochs=2.0, owned=uneven, stack=1)
+    for a, b in zip(made.run(), alone.run(), strict=True):
+        assert_close(a.state, b.state)
+    by_steps = next(simulate(FedAvg(), owned=uneven).run())
+    assert not torch.equal(by_steps.state["voted"], next(made.run()).state["voted"])
+
+
+@pytest.mark.parametrize("epochs", [-1.0, float("inf"), float("nan")])
+def test_epochs_that_are_none_are_refused(epochs: float) -> None:
+    with pytest.raises(ConfigError, match="epochs is"):
+        simulate(epochs=epochs)

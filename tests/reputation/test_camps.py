@@ -23,8 +23,8 @@ N, D, CLASSES = 31, 20_000, 10
 SOFT = torch.rand(D, generator=Key(1).torch("soft")) * 1.8 - 0.9
 LESSONS = 0.3 * torch.randn(CLASSES, D, generator=Key(1).torch("lessons"))  # what is learnt from a class
 MIRRORED = 0.3 * torch.randn(CLASSES, D, generator=Key(1).torch("mirrored"))  # and from one with another's label
-GOAL = 0.1 * torch.randn(D, generator=Key(1).torch("goal"))  # what everybody learns
-WRONG = 0.1 * torch.randn(D, generator=Key(1).torch("wrong"))
+GOAL = 0.15 * torch.randn(D, generator=Key(1).torch("goal"))  # what everybody learns
+WRONG = 0.15 * torch.randn(D, generator=Key(1).torch("wrong"))
 Attack = Callable[[Tensor, Tensor, int], Tensor]  # honest votes, and the attackers' own -> what attackers send
 
 
@@ -207,12 +207,16 @@ def test_only_the_reputations_of_a_cohort_change() -> None:
     torch.testing.assert_close(memory["reputation"], torch.ones(N).index_fill(0, torch.tensor([3]), 0.8))
 
 
-def test_a_narrower_gap_does_against_those_who_were_left_out_before() -> None:
-    """Five that invert 0.04 % of D = 20,000 votes are too close to see, until there is a reason to look."""
-    votes_KD = attacked(some_inverted(0.012), range(5), 1)
-    known = {"reputation": torch.ones(N).index_fill(0, torch.arange(5), 0.0)}
-    assert torch.equal(judged(Camps().init(N), votes_KD, range(N)).soft_K, torch.ones(N))
-    assert torch.equal(judged(known, votes_KD, range(N)).soft_K, weights_without(range(5)))
+def test_wide_is_in_spreads_of_the_camp_and_less_for_those_who_were_left_out_before() -> None:
+    """Six ballots of spread 2: 3 (1 + 2 / 4) 2 = 9; a gap beside 27 of them need be only 3 (1 + 2 / 25) 2 = 6.48."""
+    places = torch.tensor([-2.0, -2.0, -1.0, 1.0, 2.0, 2.0]) * (4 * 5 / 18) ** 0.5
+    heads = torch.ones(2)
+    assert Camps().enough(places, 0.0, heads) == pytest.approx(9)
+    assert Camps(gap=1.5).enough(places, 0.0, heads) == pytest.approx(4.5)
+    assert Camps().enough(places, 4.0, heads) == pytest.approx(18)
+    assert Camps().enough(places, 0.0, torch.tensor([0.25, 0.75])) == pytest.approx(4.5)
+    many = torch.arange(27.0)
+    assert Camps().enough(many * (2 / many.std()), 0.0, heads) == pytest.approx(6.48)
 
 
 def test_neither_the_order_nor_the_names_of_clients_matter() -> None:

@@ -10,7 +10,11 @@ from fedvote.core import ConfigError
 
 Rows = list[dict[str, Any]]
 # imported late: each may need an extra of its own
-BENCHMARKS = {"codec": "fedvote.bench.codec:bench_codec", "tally": "fedvote.bench.tally:bench_tally"}
+BENCHMARKS = {
+    "codec": "fedvote.bench.codec:bench_codec",
+    "simulate": "fedvote.bench.simulate:bench_simulate",
+    "tally": "fedvote.bench.tally:bench_tally",
+}
 
 
 def measure(name: str) -> Rows:
@@ -26,10 +30,11 @@ def measure(name: str) -> Rows:
 
 def table(rows: Rows) -> str:
     """The rows as text, columns aligned."""
-    texts = [list(rows[0]), *([_text(value) for value in row.values()] for row in rows)]
+    texts = [list(rows[0]), *([text(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return "\n".join("  ".join(text.rjust(w) for text, w in zip(line, widths, strict=True)) for line in texts)
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """A number as tables show it."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -45,10 +45,14 @@ FACTS = {
 
 
 def page(runs: Sequence[Run]) -> str:
+    return shell(title(runs), join(header(runs), tag("main", summary(runs), *charts(runs), *details(runs))))
+
+
+def shell(title: str, body: Html) -> str:
+    """A page of its own around the body, with style and script inside."""
     here = files("fedvote.report")
-    body = join(header(runs), tag("main", summary(runs), *charts(runs), *details(runs)))
     return PAGE.substitute(
-        title=markup(f"fedvote: {title(runs)}"),
+        title=markup(f"fedvote: {title}"),
         style=here.joinpath("page.css").read_text(encoding="utf-8"),
         script=here.joinpath("page.js").read_text(encoding="utf-8"),
         body=body,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class Simulation:
     cohort: int
     steps: int
     batch: int
+    epochs: float = 0.0  # passes over a client's own examples, instead of a number of steps
     seed: int = 0
     device: torch.device = CPU
     precision: str = "auto"
@@ -75,6 +77,7 @@ class Simulation:
         cohort: int = 0,
         steps: int = 40,
         batch: int = 100,
+        epochs: float = 0.0,
         partition: Partition | None = None,
         owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
@@ -99,6 +102,8 @@ class Simulation:
             raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
         if not 0 <= hostile < clients:
             raise ConfigError(f"hostile is {hostile}, expected 0 to {clients - 1}: one client at least is honest")
+        if not 0 <= epochs < math.inf:
+            raise ConfigError(f"epochs is {epochs}, expected 0 (`steps` says how long a turn is) or a number above it")
         if stack < 0:
             raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
         if wire not in WIRES:
@@ -122,6 +127,7 @@ class Simulation:
             cohort=cohort or clients,
             steps=steps,
             batch=batch,
+            epochs=epochs,
             seed=seed,
             device=place,
             precision=precision,
@@ -229,7 +235,8 @@ class Simulation:
 
     def batches(self, train: Examples, keys: Sequence[Key]) -> Batches:
         """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
-        batches = draw_batches(train, [self.owned[key.client] for key in keys], self.steps, self.batch, keys)
+        owned = [self.owned[key.client] for key in keys]
+        batches = draw_batches(train, owned, self.turns([len(rows) for rows in owned]), self.batch, keys)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         if not hostile or type(self.attack).poison is Attack.poison:
             return batches
@@ -238,6 +245,10 @@ class Simulation:
         poisoned = self.attack.poison(mine.flatten(1), len(self.data.classes), [keys[row] for row in hostile])
         labels_KSB[hostile] = poisoned.view_as(mine)
         return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
+
+    def turns(self, samples: Sequence[int]) -> int | list[int]:
+        """How many steps each client takes: as many as all, or as its number of examples makes."""
+        return [max(1, round(self.epochs * n / self.batch)) for n in samples] if self.epochs else self.steps
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Who had which share in the tally, where shares differ or clients are hostile."""

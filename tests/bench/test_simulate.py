@@ -1,0 +1,76 @@
+"""The simulator's benchmark: rows that agree with themselves, and a page that draws them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from fedvote import FedAvg, FedVote
+from fedvote.bench import simulate
+from fedvote.bench.page import page
+from fedvote.bench.simulate import Job, bench_simulate
+
+JOBS = (
+    Job("digits-cnn", (1, 8, 8), FedVote(coding="plain"), steps=2, batch=4),
+    Job("digits-cnn", (1, 8, 8), FedAvg(optimizer="SGD"), steps=1, batch=4),
+)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "find_device", lambda _: torch.device("cpu"))
+    monkeypatch.setattr(simulate, "matrix_rate", lambda _: 0.5)
+    monkeypatch.setattr(simulate, "ROUNDS", 1)
+
+
+def test_every_cohort_and_length_of_turn_has_a_row_whose_numbers_fit_together() -> None:
+    rows = bench_simulate(JOBS, cohorts=(1, 3), steps=(4,))
+    assert [(row["method"], row["clients"], row["steps"]) for row in rows] == [
+        ("FedVote", 1, 2), ("FedVote", 3, 2), ("FedAvg", 1, 1), ("FedAvg", 3, 1), ("FedVote", 3, 4),
+    ]  # fmt: skip
+    for row in rows:
+        assert row["samples_per_second"] * row["seconds"] == pytest.approx(row["clients"] * row["steps"] * row["batch"])
+        assert row["share_of_matrix_rate"] == pytest.approx(row["training_tflops"] / 0.5)
+        assert row["training_seconds"] > 0 and row["first_seconds"] > 0 and row["memory_gb"] > 0
+    work = [row["training_tflops"] * row["training_seconds"] / row["clients"] / row["steps"] for row in rows]
+    assert work == pytest.approx([work[0]] * len(work)), "a step of a client is the same work in all of them"
+
+
+def test_work_is_three_times_the_multiplications_and_additions_of_a_forward_pass() -> None:
+    job = JOBS[0]
+    made = simulate._federation(job, 1, torch.device("cpu"), compile=False)
+    # two 3x3 convolutions on 8x8 and 4x4 pixels, then 128 -> 64 -> 10
+    forward = 2 * (64 * 9 * 16 + 16 * 9 * 16 * 32 + 128 * 64 + 64 * 10)
+    assert simulate._flops(made, job) == pytest.approx(3 * forward)
+
+
+def test_no_larger_cohort_is_tried_when_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "PATIENCE", 0.0)
+    assert [row["clients"] for row in bench_simulate(JOBS[:1], cohorts=(1, 2, 3), steps=())] == [1]
+
+
+def test_the_page_draws_a_line_for_every_network_and_has_every_number() -> None:
+    row = {
+        "model": "a<b", "method": "FedVote", "compiled": False, "clients": 1, "steps": 40, "batch": 100, "seconds": 0.5,
+        "samples_per_second": 8000.0,
+    }  # fmt: skip
+    rows = [
+        {**row, "clients": n, "seconds": math.sqrt(n), "steps": s} for n, s in [(1, 40), (10, 40), (100, 40), (10, 80)]
+    ]
+    text = page("simulate", rows)
+    assert "a&lt;b, 40 steps" in text and "a<b" not in text and "a&lt;b, 10 clients" in text
+    for title in ("Seconds a round, by clients", "Samples a second", "by local steps", "Every number"):
+        assert title in text
+    assert "3.162" in text
+
+
+def test_other_benchmarks_have_a_page_with_their_table_alone() -> None:
+    text = page("codec", [{"votes": "binary", "bits_per_weight": 0.4218}])
+    assert "0.4218" in text and "by clients" not in text
+
+
+def test_jobs_are_those_of_the_paper_and_of_the_usual_recipe() -> None:
+    sizes = {job.model: (job.steps, job.batch) for job in simulate.JOBS}
+    assert sizes == {"lenet5": (40, 100), "vgg7": (40, 100), "small-cnn": (5, 10)}
