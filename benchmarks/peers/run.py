@@ -1,7 +1,7 @@
 """The same job on fedvote, pfl-research, Flower's simulation and a plain PyTorch loop, in turn on one machine.
 
-    python benchmarks/peers/run.py                                        # makes an environment for each peer
-    python benchmarks/peers/run.py --here --device cuda --rounds 50       # in this one: who cannot be imported is left out
+    python benchmarks/peers/run.py                                     # makes an environment for each peer
+    python benchmarks/peers/run.py --here --device cuda --rounds 50    # in this one; who cannot be imported is left out
 
 Prints a table of ratios and writes it, with versions, device and every round, to results/peers.json.
 """
@@ -167,6 +167,7 @@ def main() -> None:
         "device": measured[0]["device"] if measured else "",
         "cores": cores,
         "environments": "this interpreter's" if options.here else "one a peer",
+        "variables": {name: value for name, value in os.environ.items() if name.startswith("OMP_")},
         "left_out": left_out,
         "table": rows,
         "measured": measured,

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from importlib.metadata import version
+from itertools import pairwise
 
 os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
@@ -82,7 +83,7 @@ def main() -> None:
             "init_args": {"num_cpus": options.at_once, "logging_level": "error", "log_to_driver": False},
         },
     )
-    seconds = [after - before for before, after in zip(clock, clock[1:], strict=False)]
+    seconds = [after - before for before, after in pairwise(clock)]
     recipe.report("flower", version("flwr"), options, seconds, processes=options.at_once, ray=version("ray"))
 
 

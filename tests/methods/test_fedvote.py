@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from fedvote.core import Batches, ConfigError, Key, State, WireError
 from fedvote.methods import fedvote as module
 from fedvote.network import Network
 from fedvote.quantize import NORMALISATIONS, Normalisation
-from fedvote.reputation import Proportional
+from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
 from fedvote.rounds import close_round
 from tests.toy import Federation, batches, dataset, examples, keys, three_weights
 from tests.toy import module as toy_module
@@ -286,3 +287,27 @@ def test_a_broadcast_beyond_its_own_levels_is_refused(level: list[int], levels: 
     down = {"level": torch.tensor(level, dtype=torch.int16), "levels": torch.tensor([levels], dtype=torch.int16)}
     with pytest.raises(WireError, match=f"level {max(level)}, expected at most {levels}"):
         FedVote().soft(down)
+
+
+@dataclass(frozen=True)
+class Only(Reputation):
+    """Some clients have a vote, the same for all of them; the others have none."""
+
+    chosen: tuple[int, ...] = ()
+    weight: float = 0.3
+
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        weights_K = torch.tensor([self.weight if int(c) in self.chosen else 0.0 for c in ballots.clients_K])
+        return Verdict(weights_K, weights_K, {})
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary"])
+def test_ballots_of_no_weight_leave_the_count_of_the_others_exact(votes: str) -> None:
+    random = Key(0).numpy("ballots")
+    values = [-1, 1] if votes == "binary" else [-1, 0, 1]
+    ballots = random.choice(values, (6, 3)).tolist()
+    chosen = (0, 2, 3)
+    told = merged(FedVote(votes=votes, reputation=Only(chosen)), ballots, range(6), N=6)
+    alone = merged(FedVote(votes=votes), [ballots[c] for c in chosen], chosen, N=6)
+    for name in ("level", "levels", "plurality", "vote_weight"):
+        assert torch.equal(told[name], alone[name]), name

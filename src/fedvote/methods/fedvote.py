@@ -1,8 +1,9 @@
 """FedVote: clients send votes, the server counts them. Algorithm 1, with Appendix A-C for ternary votes.
 
 The server keeps the soft vote as whole numbers: level j of L stands for 2 p - 1 = 2 j / (L - 1) - 1. K equal binary
-votes make L = K + 1 levels, K equal ternary ones 2 K + 1, both without loss. Weighted votes, and the start, are
-rounded to a declared grid, so that what clients decode is exactly what the server goes on with.
+votes make L = K + 1 levels, K equal ternary ones 2 K + 1, both without loss; ballots of no weight do not count. Votes
+of other weights, and the start, are rounded to a declared grid, so that what clients decode is exactly what the server
+goes on with.
 """
 
 from __future__ import annotations
@@ -181,10 +182,12 @@ class FedVote(Method):
 
     def _levels(self, soft_K: Tensor) -> int:
         """How many values a soft vote by these weights can take, or the grid it is rounded to."""
-        exact = (len(self.alphabet) - 1) * len(soft_K) + 1
-        return exact if bool((soft_K == 1).all()) and exact <= MOST_LEVELS else self.grid
+        exact = (len(self.alphabet) - 1) * int(soft_K.count_nonzero()) + 1
+        return exact if bool(((soft_K == 0) | (soft_K == 1)).all()) and exact <= MOST_LEVELS else self.grid
 
 
 def _shares(weights_K: Tensor) -> Tensor:
-    """Ones where all weights are equal, so that votes are counted in whole numbers; else the weights."""
-    return torch.ones_like(weights_K) if bool((weights_K == weights_K[0]).all()) else weights_K
+    """Ones where all who have a vote have the same, so that votes are counted in whole numbers; else the weights."""
+    counted_K = weights_K > 0
+    equal = bool((weights_K[counted_K] == weights_K.max()).all()) and bool((weights_K >= 0).all())
+    return counted_K.to(weights_K.dtype) if equal else weights_K
