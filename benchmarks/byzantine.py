@@ -1,0 +1,129 @@
+"""Accuracy among hostile clients: attacks against rules, beside an oracle that counts the honest alone.
+
+    python benchmarks/byzantine.py camps --hostile 15 --seeds 0 1 --out results/byzantine.json
+    python benchmarks/byzantine.py --table --out results/byzantine.json
+
+Each run is one entry of the file: what is there is not run again, so that a table can be made in several sittings.
+`--seconds` stops before a run that would begin later than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fedvote.config import read
+from fedvote.core import Dataset
+from fedvote.data import load
+from fedvote.engines.simulate.device import find_device
+from fedvote.experiment import simulation
+from fedvote.folder import environment
+
+ATTACKS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "inverse": ("attack=inverse",),
+    "label-flip": ("attack=label-flip",),
+    "random": ("attack=random",),
+    "omniscient": ("attack=omniscient",),
+    "sleeper": ("attack=sleeper",),
+    "partial 30 %": ("attack=partial", "attack.share=0.3"),
+    "partial 50 %": ("attack=partial", "attack.share=0.5"),
+    "partial 70 %": ("attack=partial", "attack.share=0.7"),
+    "colluders": ("attack=colluders",),
+    "min-max": ("attack=min-max",),
+}
+MAIN = ("inverse", "label-flip", "random", "omniscient")
+RULES: dict[str, tuple[str, ...]] = {
+    "oracle": ("federation.oracle=true",),
+    "camps": ("method.reputation=camps",),
+    "uniform": (),
+    "proportional": ("method.reputation=proportional",),
+    "cut": ("method.reputation=cut",),
+    "FedAvg mean": ("method=fedavg", "method.lr=0.0003"),
+    "median": ("method=fedavg", "method.lr=0.0003", "method.aggregate=median"),
+    "trimmed mean": ("method=fedavg", "method.lr=0.0003", "method.aggregate=trimmed-mean"),
+    "Krum": ("method=fedavg", "method.lr=0.0003", "method.aggregate=krum"),
+    "geometric median": ("method=fedavg", "method.lr=0.0003", "method.aggregate=geometric-median"),
+    "signSGD": ("method=signsgd", "method.server_lr=0.001"),
+}
+
+
+def measure(settings: list[str], preset: str, data: Dataset) -> dict[str, Any]:
+    """Accuracy after every round, and what the rule made of hostile and honest clients."""
+    made = simulation(read(preset, settings), data=data)
+    hostile = set(made.hostile)
+    found: dict[str, Any] = {"settings": settings, "accuracy": [], "hostile_share": [], "honest_kept": []}
+    for snapshot in made.run():
+        found["accuracy"].append(round(snapshot.record["accuracy"], 4))
+        weights = snapshot.record.get("vote_weight", {})
+        found["hostile_share"].append(round(sum(w for c, w in weights.items() if int(c) in hostile), 4))
+        found["honest_kept"].append(sum(w > 0 for c, w in weights.items() if int(c) not in hostile))
+    return found
+
+
+def planned(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
+    """(rule, attack, hostile, seed) of every run that is asked for. An oracle's result is the same for all attacks."""
+    runs = itertools.product(options.rules, options.attacks, options.hostile, options.seeds)
+    wanted = [(rule, "none" if rule == "oracle" or h == 0 else attack, h, seed) for rule, attack, h, seed in runs]
+    return list(dict.fromkeys(wanted))
+
+
+def table(runs: dict[str, Any]) -> str:
+    """Mean accuracy over seeds after the last round, in percent; a row for each attack and number of hostile clients."""
+    entries = [(*key.split("/"), run["accuracy"][-1]) for key, run in runs.items()]
+    rules = [rule for rule in RULES if any(entry[0] == rule for entry in entries)]
+    lines = [f"{'hostile':>7}  {'attack':14}" + "".join(f"{rule:>18}" for rule in rules)]
+    for hostile, attack in itertools.product(sorted({int(e[2]) for e in entries}, reverse=True), ATTACKS):
+        cells = []
+        for rule in rules:
+            asked = "none" if rule == "oracle" else attack
+            values = [e[4] for e in entries if e[:3] == (rule, asked, str(hostile))]
+            cells.append(f"{100 * sum(values) / len(values):>15.1f}({len(values)})" if values else " " * 18)
+        known = any(e[1] == attack and e[2] == str(hostile) and e[0] != "oracle" for e in entries)
+        if known:
+            lines.append(f"{hostile:>7}  {attack:14}" + "".join(cells))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rules", nargs="*", default=[], metavar="RULE", help=", ".join(RULES))
+    parser.add_argument("--attacks", nargs="+", choices=ATTACKS, default=list(MAIN))
+    parser.add_argument("--hostile", nargs="+", type=int, default=[15])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--preset", default="cifar10-silo")
+    parser.add_argument("--set", nargs="*", default=["method.coding=plain"], help="settings of all FedVote runs")
+    parser.add_argument("--engine", nargs="*", default=[], help="settings of all runs")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--table", action="store_true", help="show what is there, and run nothing")
+    parser.add_argument("--out", type=Path, default=Path("results/byzantine.json"))
+    options = parser.parse_args()
+    for rule in options.rules:
+        if rule not in RULES:
+            parser.error(f"there is no rule {rule!r}; known: {', '.join(RULES)}")
+    done = json.loads(options.out.read_text()) if options.out.exists() else {"preset": options.preset, "runs": {}}
+    if not options.table:
+        began, data = time.monotonic(), load(read(options.preset, []).data.name)
+        done["environment"] = environment(find_device("auto"))
+        for rule, attack, hostile, seed in planned(options):
+            name = f"{rule}/{attack}/{hostile}/{seed}"
+            if name in done["runs"] or time.monotonic() - began > options.seconds:
+                continue
+            common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
+            voted = [] if any(s.startswith("method=") for s in RULES[rule]) else options.set
+            run = measure([*common, *voted, *RULES[rule], *ATTACKS[attack]], options.preset, data)
+            done["runs"][name] = run
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(done) + "\n")
+            kept = f"hostile share {run['hostile_share'][-1]}, honest kept {run['honest_kept'][-1]}"
+            print(f"{name}: {run['accuracy'][-1]:.4f}, {kept}, {time.monotonic() - began:.0f} s", flush=True)
+    print(table(done["runs"]))
+
+
+if __name__ == "__main__":
+    main()
