@@ -73,7 +73,7 @@ def planned(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
 
 
 def table(runs: dict[str, Any]) -> str:
-    """Mean accuracy over seeds after the last round, in percent; a row for each attack and number of hostile clients."""
+    """Mean accuracy over seeds after the last round, in percent; a row for every attack and number of attackers."""
     entries = [(*key.split("/"), run["accuracy"][-1]) for key, run in runs.items()]
     rules = [rule for rule in RULES if any(entry[0] == rule for entry in entries)]
     lines = [f"{'hostile':>7}  {'attack':14}" + "".join(f"{rule:>18}" for rule in rules)]
