@@ -151,10 +151,31 @@ def test_missing_clients_are_said_to_be_missing(make_run: MakeRun) -> None:
 
 def test_vote_weights_and_refusals_are_sections_only_of_runs_that_have_them(make_run: MakeRun) -> None:
     plain = report(make_run())
-    assert "Vote weights" not in plain and "Refused ballots" not in plain
+    assert "Vote weights" not in plain and "Votes that did not count" not in plain
     page = report(make_run("attacked", weights=True, hostile=4, refused={"3": "too short"}))
     assert "4 hostile of 10 clients" in page
     assert "<td>too short</td><td>10</td><td>1\N{EN DASH}10</td>" in page
+
+
+def test_whatever_happened_to_votes_is_in_one_table(make_run: MakeRun) -> None:
+    folder = make_run("deployed", rounds=3)
+    happened = [
+        {"absent": [2], "failed": {"4": "it died"}, "late": {"1": "round 1: a ballot"}},
+        {"absent": [2], "second": {"3": 2}, "turned_away": ["key:ab"]},
+        {"returned": [2]},
+    ]
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    texts = [json.dumps(line | more) + "\n" for line, more in zip(lines, happened, strict=True)]
+    (folder / "metrics.jsonl").write_text("".join(texts))
+    rows = re.findall(r'<tr><th scope="row">([a-z ]+)</th>' + "<td>([^<]*)</td>" * 4 + "</tr>", report(folder))
+    assert [list(row) for row in rows] == [
+        ["no vote", "4", "it died", "1", "1"],
+        ["absent", "2", "", "2", "1\N{EN DASH}2"],
+        ["late", "1", "round 1: a ballot", "1", "1"],
+        ["second vote", "3", "", "1", "2"],
+        ["turned away", "key:ab", "", "1", "2"],
+        ["came back", "2", "", "1", "3"],
+    ]
 
 
 def test_runs_far_apart_in_bytes_share_a_logarithmic_axis_and_others_do_not(make_run: MakeRun) -> None:

@@ -10,7 +10,7 @@ from fedvote.report.headline import Headline, headlines
 from fedvote.report.markup import Html, join, markup, tag
 from fedvote.report.run import Run
 from fedvote.report.sections import by_round, by_uplink, section, vote_weights, who_has_what
-from fedvote.report.tables import comparison_table, configuration, refused_table, rounds_table, written
+from fedvote.report.tables import comparison_table, configuration, events_table, rounds_table, written
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -113,7 +113,7 @@ def charts(runs: Sequence[Run]) -> list[Html]:
 def details(runs: Sequence[Run]) -> list[Html]:
     return [
         *each_run(runs, "Vote weights", vote_weights),
-        *each_run(runs, "Refused ballots", refused_table),
+        *each_run(runs, "Votes that did not count", events_table),
         *each_run(runs, "Rounds", lambda run: folded(run) if run.rounds else None),
         section("Configuration", configuration(runs)),
     ]

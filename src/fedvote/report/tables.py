@@ -28,6 +28,18 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 }
 
 
+EVENTS = {
+    "refused": "refused",
+    "failed": "no vote",
+    "absent": "absent",
+    "late": "late",
+    "second": "second vote",
+    "turned_away": "turned away",
+    "returned": "came back",
+}
+"""What may happen to votes, as metrics.jsonl and as the page name it."""
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], class_: str | None = None) -> Html:
     """The first cell of a row is its heading. A table that is too wide scrolls by itself, not the page."""
     top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
@@ -56,17 +68,26 @@ def round_row(record: Record) -> list[str]:
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
 
 
-def refused_table(run: Run) -> Html | None:
-    """Who was refused, why and when; None where nobody was."""
-    rounds: dict[tuple[str, str], list[int]] = {}
+def events_table(run: Run) -> Html | None:
+    """Which votes did not count, why and when, and who came back; None where nothing happened."""
+    rounds: dict[tuple[str, str, str], list[int]] = {}
     for record in run.rounds:
-        for client, reason in (record.get("refused") or {}).items():
-            rounds.setdefault((str(client), str(reason)), []).append(record["round"])
+        for event, what in EVENTS.items():
+            for client, reason in happened(record.get(event)):
+                rounds.setdefault((what, client, reason), []).append(record["round"])
     if not rounds:
         return None
-    ordered = sorted(rounds.items(), key=lambda item: (len(item[0][0]), item[0]))
-    rows = [[client, reason, str(len(when)), spans(when)] for (client, reason), when in ordered]
-    return table(["Client", "Reason", "Times", "Rounds"], rows)
+    order = list(EVENTS.values())
+    ordered = sorted(rounds.items(), key=lambda item: (order.index(item[0][0]), len(item[0][1]), item[0]))
+    rows = [[what, client, reason, str(len(when)), spans(when)] for (what, client, reason), when in ordered]
+    return table(["Event", "Client", "Reason", "Times", "Rounds"], rows)
+
+
+def happened(event: object) -> list[tuple[str, str]]:
+    """Clients and reasons, of an event that names both, or clients alone."""
+    if isinstance(event, Mapping):
+        return [(str(client), reason if isinstance(reason, str) else "") for client, reason in event.items()]
+    return [(str(client), "") for client in event] if isinstance(event, list) else []
 
 
 def spans(numbers: Sequence[int]) -> str:
