@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from fedvote import FedAvg
+from fedvote import FedAvg, descent
 from fedvote.core import ConfigError
-from fedvote.descent import descend
+from fedvote.descent import descend, is_small
 from fedvote.method import ELEMENTWISE, FUSED
+from fedvote.models import MODELS
 from fedvote.network import Network
 from fedvote.rounds import draw_batches
-from tests.toy import batches, keys, module, owned, scaled
+from tests.toy import batches, examples, keys, module, owned, scaled
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "SGD": {"momentum": 0.9, "weight_decay": 0.01},
@@ -107,3 +109,36 @@ def test_clients_with_fewer_steps_end_where_they_would_alone(method: FedAvg) -> 
         for rows, alone in zip(together, ends([client], [steps]), strict=True):
             torch.testing.assert_close(rows[row], alone[0], rtol=1e-3, atol=1e-4)
     assert not torch.allclose(ends([0], [5])[0], ends([0], [6])[0], atol=1e-4), "a step more makes no difference"
+
+
+def test_a_small_network_is_small_and_a_large_one_is_not() -> None:
+    assert is_small(Network(module()), torch.zeros(4, 6))
+    assert not is_small(Network(MODELS["lenet5"]((1, 28, 28), 10)), torch.zeros(100, 1, 28, 28))
+
+
+def test_operations_are_those_of_the_layers_and_grow_with_the_batch() -> None:
+    network = Network(module())
+    assert network.operations(torch.zeros(10, 6)) == 2 * 10 * (6 * 12 + 12 * 3)
+    assert network.operations(torch.zeros(1000, 6)) == 2 * 1000 * (6 * 12 + 12 * 3)
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_clients_on_threads_end_where_they_would_in_one_call(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More clients than threads, some with fewer steps, some with other labels; and every client its own result."""
+    network, clients = Network(module()), [0, 1, 2, 3, 4]
+    start = [torch.stack([v * (1 + 0.1 * k) for k in clients]) for v in (network.start.voted, network.start.floats)]
+    drawn = draw_batches(examples(), owned(clients), [4, 1, 3, 4, 2], 8, keys(clients))
+    labels = drawn.examples.y[drawn.index_KSB]
+    labels[2] = 2 - labels[2]
+    drawn = replace(drawn, poisoned_KSB=labels)
+    together = descend(FedAvg(lr=0.01), network, start, drawn)
+    before = torch.get_num_threads()
+    monkeypatch.setattr(descent, "SMALL", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    first, again = (descend(FedAvg(lr=0.01), network, start, drawn) for _ in range(2))
+    monkeypatch.undo()
+    torch.set_num_threads(before)
+    for rows, alone, repeated in zip(together, first, again, strict=True):
+        torch.testing.assert_close(rows, alone, rtol=1e-3, atol=1e-4)
+        assert torch.equal(alone, repeated)
+    assert len({tuple(row.tolist()) for row in first[0]}) == 5

@@ -14,7 +14,7 @@ from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.device import repeatable
 from fedvote.method import Method
 from fedvote.network import Network
-from fedvote.replay import Replay, is_small
+from fedvote.replay import Replay
 from tests.toy import batches, module, scaled
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -81,13 +81,6 @@ def test_later_rounds_and_smaller_cohorts_use_the_first_recording_and_get_their_
             again = descend(method, Network(module()).to("cuda"), start, drawn)
             for kept, fresh in zip(descend(method, network, start, drawn), again, strict=True):
                 torch.testing.assert_close(kept, fresh)
-
-
-def test_a_small_network_is_small_and_a_large_one_is_not() -> None:
-    from fedvote.models import MODELS
-
-    assert is_small(Network(module()), torch.zeros(4, 6))
-    assert not is_small(Network(MODELS["lenet5"]((1, 28, 28), 10)), torch.zeros(100, 1, 28, 28))
 
 
 @pytest.mark.parametrize(

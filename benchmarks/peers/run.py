@@ -14,6 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 import venv
 from datetime import date
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
 IMPORTS = {"fedvote": "fedvote", "pfl": "pfl.model.pytorch", "flower": "flwr.simulation, ray", "loop": "torch"}
+BUSY = 0.9  # of the cores; if fewer are free before a run, somebody else is using the machine
 RECIPE = (
     "1,000 clients of 50 CIFAR-10 images, cohort 50, one local epoch in batches of 10, SGD 0.1, "
     "CNN of 32 and 64 filters and 128 units without dropout, FedAvg; evaluation not timed"
@@ -90,6 +92,20 @@ def measure(python: Path, peer: str, arguments: list[str], surroundings: dict[st
     return json.loads(lines[-1])
 
 
+def free_cores(seconds: float = 1.0) -> float | None:
+    """How many cores did nothing for a while; None where the system does not say. Taken while nothing of ours runs."""
+
+    def idle() -> int:
+        return int(Path("/proc/stat").read_text().split()[4])  # cpu user nice system idle ..., in ticks
+
+    try:
+        before = idle()
+        time.sleep(seconds)
+        return round((idle() - before) / os.sysconf("SC_CLK_TCK") / seconds, 2)
+    except OSError:
+        return None
+
+
 def table(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for each way of running a peer: the median over repetitions, and how many times fedvote's best it is."""
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -151,22 +167,27 @@ def main() -> None:
             name = f"{peer}, {how}"
             if peer not in options.peers or peer in left_out or name in left_out:
                 continue
+            free = free_cores()
             line = measure(pythons[peer], peer, [*common, *arguments], surroundings, options.limit)
             if isinstance(line, str):
                 left_out[name] = line
                 print(f"{name}: {line}", file=sys.stderr, flush=True)
                 continue
-            measured.append({**line, "how": how, "arguments": arguments, "repetition": repetition})
+            measured.append({**line, "how": how, "arguments": arguments, "repetition": repetition, "free_cores": free})
             print(f"{name}: {line['seconds_per_round']:.4f} s a round", file=sys.stderr, flush=True)
 
     rows = table(measured)
     show(rows, left_out)
+    least = min((line["free_cores"] for line in measured if line["free_cores"] is not None), default=None)
+    if least is not None and least < BUSY * cores:
+        print(f"disturbed: only {least} of {cores} cores were free before one of the runs; measure again when all are")
     found = json.loads(options.out.read_text()) if options.out.exists() else {"recipe": RECIPE}
     found[options.device] = {
         "date": date.today().isoformat(),
         "device": measured[0]["device"] if measured else "",
         "cores": cores,
         "environments": "this interpreter's" if options.here else "one a peer",
+        "least_free_cores": least,
         "variables": {name: value for name, value in os.environ.items() if name.startswith("OMP_")},
         "left_out": left_out,
         "table": rows,

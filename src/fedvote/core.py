@@ -131,6 +131,13 @@ class Batches:
     def steps(self) -> int:
         return self.index_KSB.shape[1]
 
+    def of(self, client: int) -> Batches:
+        """The batches of one client of the stack, as many as it takes steps."""
+        steps = self.steps_K[client] if self.steps_K else self.steps
+        poisoned = None if self.poisoned_KSB is None else self.poisoned_KSB[client : client + 1, :steps]
+        row = slice(client, client + 1)
+        return Batches(self.examples, self.index_KSB[row, :steps], self.samples_K[row], poisoned)
+
     def ending(self, step: int) -> list[int]:
         """The clients whose last step this is."""
         ends = self.steps_K or (self.steps,) * self.clients

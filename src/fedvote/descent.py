@@ -1,14 +1,18 @@
 """Local training: minimise the loss of a stack of clients, step by step.
 
 The weights of K clients are rows of one tensor. A method says what one client minimises; here that is done for all of
-them: in one call by vmap, or in a call a client, as is faster. An element-wise optimiser steps them all.
+them. Small networks take all clients in one call, by vmap; larger ones have work enough in a call of their own: on a
+CPU one client after another on every core, on a GPU side by side (replay.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -19,6 +23,8 @@ from fedvote.network import Network
 
 if TYPE_CHECKING:
     from fedvote.method import Method
+
+SMALL = 100_000_000  # operations of a client's forward pass, below which clients share calls
 
 Loss = Callable[..., Tensor]
 """(*weights, x_B, y_B) -> () of one client; each of its weights is a vector."""
@@ -58,9 +64,18 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
     if start[0].is_cuda:
         from fedvote.replay import replay_for  # which needs a GPU
 
-        stack: Stack = replay_for(method, network, start, batches)
-    else:
-        stack = Stack(partial(method.objective, network), start)
+        return _train(method, replay_for(method, network, start, batches), batches)
+    if is_small(network, batches.at(0)[0][0]):
+        return _train(method, Stack(partial(method.objective, network), start), batches)
+    return _client_by_client(method, network, start, batches)
+
+
+def is_small(network: Network, x_B: Tensor) -> bool:
+    """Whether a client's step is too little work for calls of its own."""
+    return network.operations(x_B) < SMALL
+
+
+def _train(method: Method, stack: Stack, batches: Batches) -> list[Tensor]:
     optimizer = method.make_optimizer(stack.leaves)
     ended = [torch.empty_like(rows[: batches.clients]) for rows in stack.rows]
     for step in range(batches.steps):
@@ -71,3 +86,41 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
             for rows, final in zip(stack.rows, ended, strict=True):
                 final[ending] = rows[ending]
     return ended
+
+
+def _client_by_client(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
+    """One client after another; where there are several, on as many threads as there are cores."""
+    cores = torch.get_num_threads()
+    networks: SimpleQueue[Network] = SimpleQueue()
+
+    def turn(client: int) -> list[Tensor]:
+        mine = networks.get()  # no two threads may run one: it lends its module other weights while it runs
+        try:
+            stack = Stack(
+                partial(method.objective, mine), [rows[client : client + 1] for rows in start], together=False
+            )
+            with torch.no_grad():
+                return _train(method, stack, batches.of(client))
+        finally:
+            networks.put(mine)
+
+    if min(cores, batches.clients) == 1:
+        networks.put(network)
+        ends = [turn(client) for client in range(batches.clients)]
+    else:
+        for copy in _copies_of(network, min(cores, batches.clients)):
+            networks.put(copy)
+        with ThreadPoolExecutor(networks.qsize(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            ends = list(pool.map(turn, range(batches.clients)))
+        torch.set_num_threads(cores)  # for threads that are still to come
+    return [torch.cat(rows) for rows in zip(*ends, strict=True)]
+
+
+_copies: WeakKeyDictionary[Network, list[Network]] = WeakKeyDictionary()
+
+
+def _copies_of(network: Network, many: int) -> list[Network]:
+    kept = _copies.setdefault(network, [])
+    while len(kept) < many:
+        kept.append(network.to(network.start.voted.device))
+    return kept[:many]

@@ -23,6 +23,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
+from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import Key, ModelError, State, Weights
 
@@ -84,6 +85,7 @@ class Network:
         self._loss = loss
         self._half = False
         self.compiled = False
+        self._operations: dict[torch.Size, int] = {}
         voted = votable_weights(self._batch, keep_float)
         if not voted:
             raise ModelError(
@@ -127,6 +129,15 @@ class Network:
     def loss(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor, y_B: Tensor) -> Tensor:
         """The loss of one client on one batch."""
         return self._loss(self(voted_D, floats_F, x_B), y_B)
+
+    def operations(self, x_B: Tensor) -> int:
+        """Multiplications and additions of a forward pass on such a batch."""
+        if x_B.shape not in self._operations:
+            few = x_B[: min(2, len(x_B))]
+            with FlopCounterMode(display=False) as counter, torch.no_grad():
+                self(self.start.voted, self.start.floats, few)
+            self._operations[x_B.shape] = int(counter.get_total_flops()) * len(x_B) // len(few)
+        return self._operations[x_B.shape]
 
     def calibrate(self, weights: Weights, x: Tensor) -> State:
         """The batch-norm statistics of these weights on `x`, for networks that see one input at a time."""

@@ -15,17 +15,15 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import Batches
-from fedvote.descent import Loss, Stack
+from fedvote.descent import Loss, Stack, is_small
 from fedvote.network import Network, channels_last
 
 if TYPE_CHECKING:
     from fedvote.method import Method
 
 STREAMS = 8
-SMALL = 100_000_000  # operations of a client's forward pass, below which clients share kernels
 WARM_UP = 2  # runs before the recording, in which libraries choose their kernels
 RECORDINGS = 2  # that a network keeps
 
@@ -110,10 +108,3 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
 def forget(network: Network) -> None:
     """Give the memory of a network's recordings back."""
     _recordings.pop(network, None)
-
-
-def is_small(network: Network, x_B: Tensor) -> bool:
-    """Whether a client's step is too little work for kernels of its own."""
-    with FlopCounterMode(display=False) as counter:
-        network(network.start.voted, network.start.floats, x_B)
-    return int(counter.get_total_flops()) < SMALL

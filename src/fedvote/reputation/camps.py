@@ -22,7 +22,7 @@ from torch import Tensor
 from fedvote.core import ConfigError, Key, State
 from fedvote.reputation.rule import Ballots, Reputation, Verdict
 
-BLOCK = 2**17  # weights at a time: sums of that many votes are exact in float32
+BLOCK = 2**19  # weights at a time: sums of that many votes are exact in float32
 FEWEST = 3  # ballots that make a camp: the spread of fewer says nothing
 LEAST = 0.25  # of a head, that the worst reputation counts for among heads
 ROUNDING = 1e-6  # half of the heads is not more than half, in whatever order they are summed
@@ -101,8 +101,9 @@ def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
 def alikeness(votes_KD: Tensor) -> Tensor:
     """(K, K) the cosine between any two ballots."""
     dots_KK = torch.zeros((len(votes_KD),) * 2, dtype=torch.float64, device=votes_KD.device)
+    floats_KB = torch.empty((len(votes_KD), min(BLOCK, votes_KD.shape[1])), device=votes_KD.device)
     for votes_KB in votes_KD.split(BLOCK, 1):
-        floats_KB = votes_KB.float()
-        dots_KK += floats_KB @ floats_KB.T
+        block_KB = floats_KB[:, : votes_KB.shape[1]].copy_(votes_KB)
+        dots_KK += block_KB @ block_KB.T
     lengths_K = dots_KK.diagonal().clamp_min(1).sqrt()
     return (dots_KK / lengths_K / lengths_K[:, None]).cpu()

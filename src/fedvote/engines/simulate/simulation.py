@@ -16,13 +16,13 @@ from fedvote.attacks import Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
 from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
+from fedvote.descent import is_small
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.device import find_device, half_precision, repeatable, synchronise
 from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.replay import is_small
 from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, hostile_turn, open_round
 
 CPU = torch.device("cpu")
