@@ -19,12 +19,14 @@ from torch import Tensor
 from torch.func import vmap
 
 from fedvote.core import Batches
-from fedvote.network import Network
+from fedvote.network import Network, channels_last
 
 if TYPE_CHECKING:
     from fedvote.method import Method
 
 SMALL = 100_000_000  # operations of a client's forward pass, below which clients share calls
+
+IMAGES = 5  # axes of a stack of batches of images
 
 Loss = Callable[..., Tensor]
 """(*weights, x_B, y_B) -> () of one client; each of its weights is a vector."""
@@ -46,6 +48,7 @@ class Stack:
             if self.together:
                 self._gradients_of(self.leaves, vmap(self.loss)(*self.leaves, x_KB, y_KB).sum())
             else:
+                x_KB = channels_last(x_KB) if x_KB.ndim == IMAGES else x_KB
                 for client in range(self.clients):
                     self.gradients_of_one(client, x_KB[client], y_KB[client])
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Batches
-from fedvote.descent import Loss, Stack, is_small
+from fedvote.descent import IMAGES, Loss, Stack, is_small
 from fedvote.network import Network, channels_last
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Replay(Stack):
 
     def __init__(self, loss: Loss, start: Sequence[Tensor], x_KB: Tensor, y_KB: Tensor, together: bool):
         super().__init__(loss, start, together)
-        images = x_KB.ndim == 5 and not together
+        images = x_KB.ndim == IMAGES and not together
         self.x_KB, self.y_KB = (channels_last(x_KB) if images else x_KB).clone(), y_KB.clone()
         self._streams = [torch.cuda.Stream() for _ in range(1 if together else STREAMS)]
         recording = torch.cuda.Stream()

@@ -31,8 +31,14 @@ class Float32(Codec):
 
     def weigh(self, rows: Tensor) -> list[int | WireError]:
         self._check_shape(rows[0])
-        finite = rows.isfinite().sum(1).tolist()
-        return [4 * self.count if many == self.count else self._not_finite(many) for many in finite]
+        if not self.count:
+            return [0] * len(rows)
+        lowest, highest = rows.aminmax(dim=1)  # of which one at least is what is not finite
+        finite = (lowest.isfinite() & highest.isfinite()).tolist()
+        return [
+            4 * self.count if fine else self._not_finite(int(row.isfinite().sum()))
+            for row, fine in zip(rows, finite, strict=True)
+        ]
 
     def weigh_one(self, x: Tensor) -> int:
         (weight,) = self.weigh(x[None])
