@@ -110,6 +110,21 @@ def list_names(
 
 
 @app.command()
+def keys(
+    start: Annotated[str, typer.Argument(help="Only those that begin so: method, federation.cohort, ...")] = "",
+) -> None:
+    """Every key of a configuration, with its default and meaning."""
+    from fedvote.keys import settings
+
+    of = None
+    for setting in settings(start):
+        if setting.of != of and setting.of:
+            typer.echo(f"\n{setting.of}")
+        of = setting.of
+        typer.echo(f"  {setting.key} = {setting.default}  # {setting.meaning}")
+
+
+@app.command()
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders.")],
     out: Annotated[Path | None, typer.Option(help="The page; else report.html in the first folder.")] = None,

@@ -18,12 +18,12 @@ from fedvote.tables import apply, build
 
 @dataclass(frozen=True)
 class DataConfig:
-    name: str = "digits"
+    name: str = "digits"  # a dataset, or your own as FILE.py:NAME
 
 
 @dataclass(frozen=True)
 class FederationConfig:
-    clients: int = 11
+    clients: int = 11  # in the federation
     cohort: int = 0  # clients of one round; 0: all of them
     hostile: int = 0  # clients that attack, drawn from the seed
     oracle: bool = False  # count only honest clients: a yardstick that no server could run
@@ -31,25 +31,25 @@ class FederationConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    name: str = "digits-cnn"
+    name: str = "digits-cnn"  # a network, or your own as FILE.py:NAME
     keep_float: tuple[str, ...] | None = None  # layers that are not voted on; not given: the last linear layer
 
 
 @dataclass(frozen=True)
 class LocalConfig:
-    steps: int = 40
-    batch: int = 100
-    epochs: float = 0.0
+    steps: int = 40  # local steps of a client in a round
+    batch: int = 100  # examples of a step
+    epochs: float = 0.0  # passes over a client's own examples, instead of a number of steps; 0: `steps` counts
 
 
 @dataclass(frozen=True)
 class EngineConfig:
-    stack: int = 0
-    precision: str = "auto"
-    compile: bool = False
-    wire: str = "weighed"
-    test_batch: int = 1000
-    calibrate_on: int = 1000
+    stack: int = 0  # clients trained at once; 0: as many as fit the device
+    precision: str = "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
+    compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
+    wire: str = "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
+    test_batch: int = 1000  # examples that are judged at once, by their own statistics
+    calibrate_on: int = 1000  # training examples that measure the batch-norm statistics of the deployed network
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class FlowerConfig:
 
 @dataclass(frozen=True)
 class Config:
-    seed: int = 0
-    rounds: int = 20
+    seed: int = 0  # of all randomness
+    rounds: int = 20  # of the whole run
     data: DataConfig = DataConfig()
-    partition: Partition = field(default=Dirichlet(), metadata={"registry": PARTITIONS})
+    partition: Partition = field(default=Dirichlet(), metadata={"registry": PARTITIONS})  # who has what
     federation: FederationConfig = FederationConfig()
     model: ModelConfig = ModelConfig()
-    method: Method = field(default=FedVote(), metadata={"registry": METHODS})
-    attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})
+    method: Method = field(default=FedVote(), metadata={"registry": METHODS})  # what is run
+    attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})  # what hostile clients do
     local: LocalConfig = LocalConfig()
     engine: EngineConfig = EngineConfig()
     flower: FlowerConfig = FlowerConfig()

@@ -29,7 +29,7 @@ class Method(ABC):
 
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim, made new each round; it must work element by element
-    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ..., as torch names them
 
     def __post_init__(self) -> None:
         if not 0 < self.lr < math.inf:

@@ -12,7 +12,7 @@ from fedvote.core import ConfigError, Message
 
 @dataclass(frozen=True)
 class Partial(Attack):
-    share: float = 0.5
+    share: float = 0.5  # of the votes, or weights, that is inverted
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:

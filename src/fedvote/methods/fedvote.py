@@ -48,9 +48,9 @@ MEMORY = "reputation/"  # in front of the names of what the reputation rule reme
 
 @dataclass(frozen=True)
 class FedVote(Method):
-    votes: str = "binary"  # or "ternary"
-    normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})
-    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})
+    votes: str = "binary"  # -1 and +1; or "ternary": 0, too
+    normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
+    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # how ballots are weighed
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of a soft vote that is not a count of equal votes
     coding: str = "entropy"  # or "plain": whole bits, without the coder

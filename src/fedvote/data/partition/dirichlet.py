@@ -20,7 +20,7 @@ NEGLIGIBLE = 1e-12  # a mixture with less than this left on the classes that are
 
 @dataclass(frozen=True)
 class Dirichlet(Partition):
-    alpha: float = 0.5
+    alpha: float = 0.5  # the smaller, the fewer classes a client has
     min_samples: int = 0  # refuse to give any client fewer
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from fedvote.data.partition.base import Partition, labels
 
 @dataclass(frozen=True)
 class Shards(Partition):
-    shards_per_client: int = 2
+    shards_per_client: int = 2  # and so about as many classes
 
     def __post_init__(self) -> None:
         if self.shards_per_client < 1:
