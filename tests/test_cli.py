@@ -150,7 +150,7 @@ def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> 
     ("setting", "sentence"),
     [
         ("round=3", "has no key 'round'; known: seed, rounds"),
-        ("local.epochs=3", "local has no key 'epochs'; known: steps, batch"),
+        ("local.passes=3", "local has no key 'passes'; known: steps, batch, epochs"),
         ("method.rate=3", "method 'fedvote' has no key 'rate'; known: lr"),
         ("method.optimizer_options.rho=3", "Adam has no option rho; known: amsgrad"),
         ("method=fedsgd", "method 'fedsgd' is not known; known: fedvote, fedavg"),
