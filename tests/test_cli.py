@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from fedvote.catalogue import KINDS
-from fedvote.cli import main
+from fedvote.cli import app, main
 from fedvote.config import presets
 from fedvote.engines.simulate.checkpoint import load_snapshot
 from tests.toy import assert_same
@@ -298,3 +299,9 @@ def test_python_m_fedvote_is_the_same_command_line() -> None:
     wrong = subprocess.run([*command, "run", "quickstrat"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2 and wrong.stdout == "" and wrong.stderr.startswith("fedvote: 'quickstrat'")
     assert wrong.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "bench", "data get", "deploy local", "deploy certificates"])
+def test_help_is_plain_text(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert shown.exit_code == 0 and "[" in shown.output and "\\" not in shown.output

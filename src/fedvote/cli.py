@@ -9,8 +9,11 @@ from typing import Annotated, Any
 
 import click
 import typer
+import typer.core
 
 from fedvote.core import FedVoteError
+
+typer.core.HAS_RICH = False  # our help is plain text: with rich installed, its brackets would be escaped
 
 app = typer.Typer(
     help="Federated learning in which clients send votes instead of weights.",
@@ -21,7 +24,9 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(data_app, name="data")
-deploy_app = typer.Typer(help="Federations of separate programs, over Flower.", no_args_is_help=True)
+deploy_app = typer.Typer(
+    help="Federations of separate programs, over Flower.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(deploy_app, name="deploy")
 
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.")]
