@@ -3,7 +3,7 @@
     python benchmarks/byzantine.py camps --hostile 15 --seeds 0 1 --out results/byzantine.json
     python benchmarks/byzantine.py --table --out results/byzantine.json
 
-Each run is one entry of the file: what is there is not run again, so that a table can be made in several sittings.
+Each run is one entry of the file: what is there is not run again, so that a table can be made bit by bit.
 `--seconds` stops before a run that would begin later than that.
 """
 
