@@ -261,9 +261,9 @@ def test_resuming_by_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     assert configure("one-shot", [], tmp_path / "new", True) == (read("one-shot"), RunFolder(tmp_path / "new"))
 
 
-@pytest.mark.parametrize("cost", [0.01, 5.0])
-def test_checkpoints_take_a_tenth_of_the_time_at_most_and_the_last_round_has_one(
-    cost: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("cost", "share"), [(0.01, 0.1), (5.0, 0.1), (5.0, 1.0)])
+def test_checkpoints_take_their_share_of_the_time_at_most_and_the_last_round_has_one(
+    cost: float, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, saved, folder = [0.0], [], filled(tmp_path / "run", 0)
 
@@ -280,6 +280,7 @@ def test_checkpoints_take_a_tenth_of_the_time_at_most_and_the_last_round_has_one
     monkeypatch.setattr(RunFolder, "save", save)
     monkeypatch.setattr(experiment, "save_network", lambda *_: None)
     made: Any = SimpleNamespace(rounds=100)
-    assert [s.round for s in experiment.record(made, folder, None, rounds())] == list(range(1, 101))
+    assert [s.round for s in experiment.record(made, folder, None, rounds(), share)] == list(range(1, 101))
     assert len(folder.metrics()) == 100
-    assert saved == list(range(1, 101)) if cost < 0.1 else saved[0] == 1 and saved[-1] == 100 and 2 < len(saved) < 5
+    seldom = cost * (1 / share - 1) > 1
+    assert saved == list(range(1, 101)) if not seldom else saved[0] == 1 and saved[-1] == 100 and 2 < len(saved) < 5

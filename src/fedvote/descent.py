@@ -39,7 +39,7 @@ class Stack:
         """`together`: all clients in one call of the loss, instead of a call each."""
         self.loss, self.together, self.clients = loss, together, len(start[0])
         self.rows = [rows.clone() for rows in start]
-        parts = [rows for rows in self.rows] if together else [row for rows in self.rows for row in rows]
+        parts = self.rows if together else [row for rows in self.rows for row in rows]
         self.leaves = [part.detach().requires_grad_() for part in parts]
 
     def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
@@ -113,9 +113,11 @@ def _client_by_client(method: Method, network: Network, start: Sequence[Tensor],
     else:
         for copy in _copies_of(network, min(cores, batches.clients)):
             networks.put(copy)
-        with ThreadPoolExecutor(networks.qsize(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            ends = list(pool.map(turn, range(batches.clients)))
-        torch.set_num_threads(cores)  # for threads that are still to come
+        try:
+            with ThreadPoolExecutor(networks.qsize(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                ends = list(pool.map(turn, range(batches.clients)))
+        finally:
+            torch.set_num_threads(cores)  # for threads that are still to come
     return [torch.cat(rows) for rows in zip(*ends, strict=True)]
 
 

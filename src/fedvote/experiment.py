@@ -77,18 +77,18 @@ def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool
 
 
 def record(
-    made: Simulation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot]
+    made: Simulation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
 ) -> Iterator[Snapshot]:
     """The same snapshots, each when its round is on disk; the deployed network is written after the last.
 
-    A checkpoint is written after every round, unless that would take more than a tenth of the time: what some methods
-    keep of every client is gigabytes. A run that is cut off goes on from the last one.
+    A checkpoint is written after every round, unless that would take more than this share of the time: what some
+    methods keep of every client is gigabytes. A run that is cut off goes on from the last one.
     """
     snapshot, saved, cost = since, -math.inf, 0.0
     for snapshot in snapshots:
         folder.add(snapshot)
         began = time.monotonic()
-        if began - saved >= 9 * cost or snapshot.round == made.rounds:
+        if began - saved >= (1 / share - 1) * cost or snapshot.round == made.rounds:
             folder.save(snapshot)
             saved = time.monotonic()
             cost = saved - began

@@ -6,7 +6,7 @@ A byte says how the rest is written. 0: nothing follows, the values are those bo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -22,10 +22,10 @@ class Known(Codec):
     tag: ClassVar[int] = 10
     sent: Codec  # how other values travel
     known: Callable[[], Tensor]  # called only when it matters
+    count: int = field(init=False)
 
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        return self.sent.count
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", self.sent.count)
 
     def encode(self, x: Tensor) -> bytes:
         return KNOWN if self._is_known(x) else SENT + self.sent.encode(x)

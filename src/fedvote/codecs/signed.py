@@ -31,6 +31,9 @@ class Signed(Codec):
             raise WireError(f"a number of {int(numbers.max()) - self.limit}, expected at most {self.limit}")
         return numbers - self.limit
 
+    def weigh_one(self, x: Tensor) -> int:
+        return len(self.encode(x))
+
     @property
     def _numbers(self) -> Codec:
         return Tallies(self.count) if self.entropy else Integers(self.count)

@@ -24,11 +24,12 @@ class Chunks:
             size = -(-left // -(-left // self.most))
             try:
                 turn(cohort[done : done + size])
+                done += size
+                continue
             except torch.OutOfMemoryError:
                 if size == 1:
                     raise
-                self.most = size // 2
-                forget(network)
-                torch.cuda.empty_cache()
-            else:
-                done += size
+            # only here, where nothing holds the tensors of the turn that failed
+            self.most = size // 2
+            forget(network)
+            torch.cuda.empty_cache()
