@@ -58,7 +58,8 @@ def measure(settings: list[str], preset: str, data: Dataset) -> dict[str, Any]:
     hostile = set(made.hostile)
     found: dict[str, Any] = {"settings": settings, "accuracy": [], "hostile_share": [], "honest_kept": []}
     for snapshot in made.run():
-        found["accuracy"].append(round(snapshot.record["accuracy"], 4))
+        accuracy = snapshot.record.get("accuracy")  # which is not measured in every round
+        found["accuracy"].append(None if accuracy is None else round(accuracy, 4))
         weights = snapshot.record.get("vote_weight", {})
         found["hostile_share"].append(round(sum(w for c, w in weights.items() if int(c) in hostile), 4))
         found["honest_kept"].append(sum(w > 0 for c, w in weights.items() if int(c) not in hostile))

@@ -3,8 +3,8 @@
     python benchmarks/methods.py --preset cifar10-silo --runs runs --out results/methods-cifar10-silo.json
 
 The search runs every rate of a method for a few rounds and keeps the one whose deployed model is the most accurate.
-What was cut off goes on where it was; `--seconds` stops before a run that would begin later than that, and
-`--rounds 0` searches alone.
+Rates that were tried and methods that are in the file are not run again, and a run that was cut off goes on where it
+was; `--seconds` stops before a run that would begin later than that, and `--rounds 0` searches alone.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 from fedvote.config import read
 from fedvote.core import Dataset
 from fedvote.data import load
+from fedvote.engines.simulate.device import find_device
 from fedvote.experiment import run, simulation
-from fedvote.folder import RunFolder
+from fedvote.folder import RunFolder, environment
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,14 @@ CONTENDERS = {
     "FedVote binary": Contender(("method=fedvote",), "method.lr", (0.03, 0.1)),
     "FedVote ternary": Contender(("method=fedvote", "method.votes=ternary"), "method.lr", (0.03, 0.1)),
     "FedAvg": Contender(("method=fedavg",), "method.lr", (0.0001, 0.0003, 0.001, 0.003)),
-    "FedPAQ 2 bits": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003)),
-    "FedPAQ 16 levels": Contender(("method=fedpaq", "method.levels=16"), "method.lr", (0.0003, 0.001)),
-    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.001, 0.003)),
-    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.001, 0.003)),
-    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.003, 0.01)),
+    "FedPAQ, one norm": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003)),
+    "FedPAQ, buckets": Contender(("method=fedpaq", "method.bucket=512"), "method.lr", (0.0003, 0.001)),
+    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.0003, 0.001, 0.003)),
+    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.0003, 0.001, 0.003)),
+    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.001, 0.003, 0.01)),
     "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.0003, 0.001)),
 }
-KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds_training")
+KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds")
 
 
 def last_accuracy(preset: str, settings: list[str], data: Dataset) -> float:
@@ -61,7 +62,8 @@ def records(preset: str, settings: list[str], folder: Path) -> list[dict[str, An
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    began, found = time.monotonic(), {}
+    began = time.monotonic()
+    found: dict[str, Any] = json.loads(options.out.read_text())["methods"] if options.out.exists() else {}
     data = load(read(options.preset, []).data.name)
     searched = json.loads(options.searched.read_text()) if options.searched.exists() else {}
     for name in options.only or CONTENDERS:
@@ -71,7 +73,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             if time.monotonic() - began > options.seconds:
                 return found
             if str(rate) not in tried:
-                settings = [*contender.settings, f"{contender.key}={rate}", f"rounds={options.search}", *options.set]
+                short = [f"rounds={options.search}", f"engine.evaluate_every={options.search}"]
+                settings = [*contender.settings, f"{contender.key}={rate}", *short, *options.set]
                 tried[str(rate)] = last_accuracy(options.preset, settings, data)
                 print(f"{name}: {contender.key} {rate} -> {tried[str(rate)]:.4f}", flush=True)
                 options.searched.write_text(json.dumps(searched, indent=2) + "\n")
@@ -79,6 +82,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         if options.rounds == 0 or time.monotonic() - began > options.seconds:
             continue
         settings = [*contender.settings, f"{contender.key}={best}", f"rounds={options.rounds}", *options.set]
+        if name in found and found[name]["settings"] == settings:
+            continue
         found[name] = {
             "settings": settings,
             "search": {"key": contender.key, "rounds": options.search, "accuracy": tried},
@@ -90,9 +95,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def write(options: argparse.Namespace, found: dict[str, Any]) -> None:
-    first = RunFolder(options.runs / next(iter(found)).replace(" ", "-").lower())
-    environment = json.loads((first.path / "environment.json").read_text())
-    text = json.dumps({"preset": options.preset, "environment": environment, "methods": found})
+    ordered = {name: found[name] for name in CONTENDERS if name in found}
+    text = json.dumps({"preset": options.preset, "environment": environment(find_device("auto")), "methods": ordered})
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(text + "\n")
 

@@ -26,7 +26,7 @@ class FederationConfig:
     clients: int = 11  # in the federation
     cohort: int = 0  # clients of one round; 0: all of them
     hostile: int = 0  # clients that attack, drawn from the seed
-    oracle: bool = False  # count only honest clients: a yardstick that no server could run
+    oracle: bool = False  # let only honest clients take part: a yardstick that no server could run
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class EngineConfig:
     precision: str = "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
     compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
     wire: str = "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
+    evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
     test_batch: int = 1000  # examples that are judged at once, by their own statistics
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics of the deployed network
 

@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedvote.later import Length
+
 State = dict[str, Tensor]
 """Plain named tensors: all that the server keeps between two rounds."""
 
@@ -167,9 +169,9 @@ class Codec(ABC):
     @abstractmethod
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor: ...
 
-    def weigh(self, rows: Tensor) -> list[int | WireError]:
+    def weigh(self, rows: Tensor) -> list[Length | WireError]:
         """For each row, how many bytes `encode` makes of it, or why `decode` would refuse them."""
-        weights: list[int | WireError] = []
+        weights: list[Length | WireError] = []
         for row in rows:
             try:
                 weights.append(self.weigh_one(row))
@@ -177,7 +179,7 @@ class Codec(ABC):
                 weights.append(error)
         return weights
 
-    def weigh_one(self, x: Tensor) -> int:
+    def weigh_one(self, x: Tensor) -> Length:
         """How many bytes `encode` makes of x; WireError if `decode` would refuse them. Cheaper where that can be."""
         payload = self.encode(x)
         self.decode(payload)

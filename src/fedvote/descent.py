@@ -64,6 +64,8 @@ class Stack:
 
 def descend(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
     """The rows of `start`, each (K, n), after a step of the method's optimiser on every batch."""
+    if not batches.steps:
+        return [rows.clone() for rows in start]
     if start[0].is_cuda:
         from fedvote.replay import replay_for  # which needs a GPU
 

@@ -173,5 +173,5 @@ def _read_broadcast(method: Method, network: Network, broadcast: bytes | Parcel,
 
 def _shuffled(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
     generator = key.torch("batches")
-    passes = -(-count // len(rows))
+    passes = max(1, -(-count // len(rows)))
     return torch.cat([rows[torch.randperm(len(rows), generator=generator)] for _ in range(passes)])[:count]

@@ -144,6 +144,25 @@ def test_an_oracle_counts_the_honest_alone() -> None:
     assert sorted(weights) == [client for client in range(5) if client not in federation.hostile]
 
 
+@pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if not attack.trains])
+@pytest.mark.parametrize("method", [FedVote(), FedVote(votes="ternary"), FedAvg(by_samples=True)], ids=str)
+def test_attackers_that_do_not_train_send_the_same_as_if_they_did(
+    name: str, method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attack = ATTACKS[name]()
+    federation = simulation(method, attack)
+    assert federation.idle(range(5)) == list(federation.hostile)
+    spared = list(federation.run())[-1].state
+    monkeypatch.setattr(type(attack), "trains", True)
+    assert federation.idle(range(5)) == []
+    assert_same(list(federation.run())[-1].state, spared)
+
+
+def test_attackers_among_themselves_train() -> None:
+    federation = simulation(FedVote(), ATTACKS["omniscient"]())
+    assert federation.idle(federation.hostile) == []
+
+
 def test_poisoned_labels_reach_hostile_clients_and_no_others() -> None:
     federation = simulation(FedAvg(), LabelFlip())
     keys = [Key(0, 1, client) for client in range(5)]

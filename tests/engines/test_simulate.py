@@ -159,6 +159,14 @@ def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: 
         down.clear()
 
 
+@pytest.mark.parametrize(("every", "judged"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (5, [5]), (9, [5])])
+def test_only_the_rounds_asked_for_are_judged_and_the_last(every: int, judged: list[int]) -> None:
+    snapshots = list(simulate(rounds=5, evaluate_every=every).run())
+    assert [s.round for s in snapshots if "accuracy" in s.record] == judged
+    assert all("uplink_bytes" in s.record for s in snapshots)
+    assert_equal(snapshots[-1], list(simulate(rounds=5).run())[-1])
+
+
 def test_vote_weights_are_in_the_record_where_they_differ() -> None:
     first, *later = simulate(FedVote(reputation=Proportional()), cohort=3, rounds=3).run()
     assert "vote_weight" not in first.record

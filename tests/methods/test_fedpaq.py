@@ -36,7 +36,7 @@ def test_qsgd_is_the_formula_by_explicit_loops(levels: int) -> None:
         low = math.floor(levels * abs(value) / norm)
         probability = levels * abs(value) / norm - low
         assert got == math.copysign(low + (lot < probability), value)
-    assert found.dtype == torch.int16
+    assert found.dtype == (torch.int8 if levels < 128 else torch.int16)
 
 
 def test_values_on_a_level_are_kept_exactly() -> None:
@@ -88,6 +88,26 @@ def test_the_server_averages_what_clients_mean_and_subtracts_it() -> None:
     torch.testing.assert_close(merged["float"], network.start.floats - expected_F)
 
 
+def test_every_bucket_is_rounded_by_its_own_norm() -> None:
+    """Two weights that are large, and others that are small: with a norm each, the small ones are not noise."""
+    method, network = FedPAQ(bucket=2), three_weights()
+    state = method.init(network, 1)
+    ups = {
+        "level": torch.tensor([[1, -1, 0, 1, 1]], dtype=torch.int8),
+        "norm": torch.tensor([[10.0, 0.5, 0.25]]),  # weights 0 and 1, 2 and 3, and 4
+    }
+    merged = method.merge(state, ups, [0], Key(0, 1))
+    torch.testing.assert_close(merged["voted"], network.start.voted - torch.tensor([10.0, -10.0, 0.0]))
+    torch.testing.assert_close(merged["float"], network.start.floats - torch.tensor([0.5, 0.25]))
+
+
+def test_smaller_buckets_have_smaller_errors_and_single_weights_none() -> None:
+    exact = Federation(FedAvg()).states([range(5)])[-1]["voted"]
+    found = [Federation(FedPAQ(bucket=bucket)).states([range(5)])[-1]["voted"] for bucket in (0, 8, 3, 1)]
+    errors = [float((voted - exact).square().sum()) for voted in found]
+    assert errors == sorted(errors, reverse=True) and errors[-1] < 1e-9 < errors[-2]
+
+
 def test_with_many_levels_it_is_fedavg() -> None:
     fine, exact = Federation(FedPAQ(levels=2**14 - 1)), Federation(FedAvg())
     found, expected = (federation.states([range(5)])[-1] for federation in (fine, exact))
@@ -112,6 +132,7 @@ def test_plain_levels_take_whole_bits_and_coded_ones_less() -> None:
     [
         ({"levels": 0}, "levels is 0, expected 1 to 16383; the paper has 1"),
         ({"levels": 16384}, "levels is 16384, expected 1 to 16383"),
+        ({"bucket": -1}, "bucket is -1, expected 0 (one norm for all weights)"),
         ({"coding": "morse"}, "coding is 'morse', expected entropy or plain"),
         ({"lr": 0.0}, "lr is 0.0, expected a"),
     ],

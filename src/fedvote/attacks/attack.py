@@ -20,7 +20,7 @@ from fedvote.core import Key, Message
 class Seen:
     """What an attacker sees of a round; H hostile and G honest clients, in front of every tensor."""
 
-    own: Message  # what the hostile clients would have sent
+    own: Message  # what the hostile clients would have sent; if the attack does not train, as if they learned nothing
     honest: Message = field(default_factory=dict)  # what the others send; empty unless the attack is omniscient
     keys: Sequence[Key] = ()  # of the hostile clients
     clients: int = 0  # of the round, H + G
@@ -44,6 +44,7 @@ class Attack:
 
     omniscient: ClassVar[bool] = False  # whether it has to see what honest clients send
     joint: ClassVar[bool] = False  # whether it puts messages of several clients together, which must then compare
+    trains: ClassVar[bool] = True  # whether its clients have to know what they would have sent, and so to train
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         """The labels that hostile clients train on."""

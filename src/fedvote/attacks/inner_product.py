@@ -25,6 +25,7 @@ from fedvote.core import ConfigError, Message
 class InnerProduct(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    trains: ClassVar[bool] = False
     epsilon: float = 0.5  # how far back, in steps of the honest clients
 
     def __post_init__(self) -> None:

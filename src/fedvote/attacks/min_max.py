@@ -36,6 +36,7 @@ FLIPS = ("weakest", "strongest")
 class MinMax(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    trains: ClassVar[bool] = False
     direction: str = "unit"  # floats go against the mean update, or "sign": its signs, or "std": their deviation
     flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
 

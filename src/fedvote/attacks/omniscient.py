@@ -17,6 +17,7 @@ from fedvote.core import Message
 class Omniscient(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    trains: ClassVar[bool] = False
 
     def tamper(self, seen: Seen) -> Message:
         opposite = {n: -consensus(seen.honest[n], seen.shared).expand_as(seen.own[n]) for n in seen.bulk}

@@ -24,6 +24,7 @@ from fedvote.codecs.binary import Binary
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
 from fedvote.codecs.ternary import Ternary
 from fedvote.core import Codec, WireError
+from fedvote.later import Length, later
 
 VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
 PLAIN, CODED = b"\0", b"\1"
@@ -47,15 +48,8 @@ class EntropyVotes(Codec):
             raise WireError(f"contexts from {lowest} to {highest}, expected 0 to {len(self.expected) - 1}")
 
     def encode(self, x: Tensor) -> bytes:
-        digits_D = self._digits(x)
-        padded = digits_D[self._source]
-        shares = self._shares(self._counts(padded))
-        padded[self._gaps] = self._likeliest(shares)
-        symbols = self._pack(padded).cpu().numpy()
-        blocks = [(symbols[a:b].astype(np.int32), self._products(shares[c])) for c, a, b in self._blocks]
-        coded = CODED + write_units(shares[self._sent]) + ans.encode(blocks)
-        plain_size = 1 + -(-self.count // self._size)  # plain votes, too, take a byte for every eight or five
-        return coded if len(coded) <= plain_size else PLAIN + self._plain.encode(x)
+        coded = self._coded(*self._shares_and_symbols(x))
+        return coded if len(coded) <= self._plain_size else PLAIN + self._plain.encode(x)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         if payload[:1] == PLAIN:
@@ -72,12 +66,30 @@ class EntropyVotes(Codec):
             raise WireError("the shares are not those of the votes: the words were altered or cut")
         return self._votes_of(padded[self._slot]).to(device)
 
-    def weigh_one(self, x: Tensor) -> int:
-        return len(self.encode(x))
+    def weigh_one(self, x: Tensor) -> Length:
+        shares, symbols = self._shares_and_symbols(x)
+        return later(lambda: min(len(self._coded(shares, symbols)), self._plain_size))
+
+    def _shares_and_symbols(self, x: Tensor) -> tuple[Shares, npt.NDArray[np.uint8]]:
+        """What a device can do of encoding."""
+        digits_D = self._digits(x)
+        padded = digits_D[self._source]
+        shares = self._shares(self._counts(padded))
+        padded[self._gaps] = self._likeliest(shares)
+        return shares, self._pack(padded).cpu().numpy()
+
+    def _coded(self, shares: Shares, symbols: npt.NDArray[np.uint8]) -> bytes:
+        """What only a host can."""
+        blocks = [(symbols[a:b].astype(np.int32), self._products(shares[c])) for c, a, b in self._blocks]
+        return CODED + write_units(shares[self._sent]) + ans.encode(blocks)
 
     @cached_property
     def _plain(self) -> Codec:
         return (Binary if len(self.alphabet) == 2 else Ternary)(self.count)
+
+    @property
+    def _plain_size(self) -> int:
+        return 1 + -(-self.count // self._size)  # plain votes, too, take a byte for every eight or five
 
     # Votes as digits 0, 1, ..., and digits as symbols.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Codec, WireError
+from fedvote.later import Length
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Float32(Codec):
             raise self._not_finite(int(np.isfinite(x).sum()))
         return torch.from_numpy(x).to(device)
 
-    def weigh(self, rows: Tensor) -> list[int | WireError]:
+    def weigh(self, rows: Tensor) -> list[Length | WireError]:
         self._check_shape(rows[0])
         if not self.count:
             return [0] * len(rows)
@@ -40,7 +41,7 @@ class Float32(Codec):
             for row, fine in zip(rows, finite, strict=True)
         ]
 
-    def weigh_one(self, x: Tensor) -> int:
+    def weigh_one(self, x: Tensor) -> Length:
         (weight,) = self.weigh(x[None])
         if isinstance(weight, WireError):
             raise weight

@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 import torch
 
 from fedvote.core import Codec, Message, WireError
+from fedvote.later import Length, wait_for
 
 MAGIC, VERSION = b"FVOT", 1
 HEAD = struct.Struct("<4sHIi8s16sB")
@@ -44,11 +45,11 @@ class Parcel:
     """A message that stays in one process: it has the size of its frame, whose bytes are never made."""
 
     message: Message
-    size: int
+    lengths: Sequence[Length]  # of its parts; some may still be being found
     refusal: str = ""  # why a receiver of the bytes would refuse them
 
     def __len__(self) -> int:
-        return self.size
+        return sum(map(wait_for, self.lengths))
 
 
 def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
@@ -73,13 +74,14 @@ def weigh_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Cod
     weights = {name: codec.weigh(stack[name]) for name, codec in codecs.items()}
     parcels = []
     for k in range(len(headers)):
-        size, refusal = HEAD.size + CHECKSUM.size, ""
+        refusal = ""
+        lengths: list[Length] = [HEAD.size + TENSOR.size * len(codecs) + CHECKSUM.size]
         for name, codec in codecs.items():
             weight = weights[name][k]
             if isinstance(weight, WireError):
                 weight, refusal = len(codec.encode(stack[name][k])), refusal or str(weight)
-            size += TENSOR.size + weight
-        parcels.append(Parcel({name: rows[k] for name, rows in stack.items()}, size, refusal))
+            lengths.append(weight)
+        parcels.append(Parcel({name: rows[k] for name, rows in stack.items()}, lengths, refusal))
     return parcels
 
 

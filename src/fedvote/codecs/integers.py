@@ -18,11 +18,7 @@ class Integers(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        whole = x.shape == (self.count,) and not x.is_floating_point()
-        lowest, highest = (int(x.min()), int(x.max())) if whole and self.count else (0, 0)
-        if not whole or lowest < 0 or highest > 32767:
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} integers from 0 to 32767")
-        planes = highest.bit_length()
+        planes = self._planes(x)
         return bytes([planes]) + b"".join(pack_bits((x >> plane) & 1 == 1) for plane in range(planes))
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
@@ -40,4 +36,12 @@ class Integers(Codec):
         return x
 
     def weigh_one(self, x: Tensor) -> int:
-        return len(self.encode(x))
+        return 1 + self._planes(x) * -(-self.count // 8)
+
+    def _planes(self, x: Tensor) -> int:
+        """How many bits the largest needs."""
+        whole = x.shape == (self.count,) and not x.is_floating_point()
+        lowest, highest = (int(x.min()), int(x.max())) if whole and self.count else (0, 0)
+        if not whole or lowest < 0 or highest > 32767:
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} integers from 0 to 32767")
+        return highest.bit_length()

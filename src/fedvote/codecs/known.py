@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Codec, WireError
+from fedvote.later import Length, later, wait_for
 
 KNOWN, SENT = b"\0", b"\1"
 
@@ -40,8 +41,11 @@ class Known(Codec):
             raise WireError("known values sent at length, which no encoder does")
         return x
 
-    def weigh_one(self, x: Tensor) -> int:
-        return len(KNOWN) if self._is_known(x) else len(SENT) + self.sent.weigh_one(x)
+    def weigh_one(self, x: Tensor) -> Length:
+        if self._is_known(x):
+            return len(KNOWN)
+        length = self.sent.weigh_one(x)
+        return later(lambda: len(SENT) + wait_for(length))
 
     def _is_known(self, x: Tensor) -> bool:
         known = self.known()

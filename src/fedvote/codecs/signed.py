@@ -11,6 +11,7 @@ from torch import Tensor
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.tallies import Tallies
 from fedvote.core import Codec, WireError
+from fedvote.later import Length
 
 
 @dataclass(frozen=True)
@@ -21,19 +22,28 @@ class Signed(Codec):
     entropy: bool = True  # whether the numbers are coded by their histogram
 
     def encode(self, x: Tensor) -> bytes:
-        if x.is_floating_point() or (x.numel() and int(x.abs().max()) > self.limit):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} has other values than whole ones up to ±{self.limit}")
-        return self._numbers.encode(x + self.limit)
+        self._check(x)
+        return self._numbers.encode(x.to(torch.int16) + self.limit)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         numbers = self._numbers.decode(payload, device)
         if self.count and int(numbers.max()) > 2 * self.limit:
             raise WireError(f"a number of {int(numbers.max()) - self.limit}, expected at most {self.limit}")
-        return numbers - self.limit
+        return (numbers - self.limit).to(whole_numbers(self.limit))
 
-    def weigh_one(self, x: Tensor) -> int:
-        return len(self.encode(x))
+    def weigh_one(self, x: Tensor) -> Length:
+        self._check(x)
+        return self._numbers.weigh_one(x.to(torch.int16) + self.limit)
+
+    def _check(self, x: Tensor) -> None:
+        if x.is_floating_point() or (x.numel() and int(x.abs().max()) > self.limit):
+            raise WireError(f"a tensor of shape {tuple(x.shape)} has other values than whole ones up to ±{self.limit}")
 
     @property
     def _numbers(self) -> Codec:
         return Tallies(self.count) if self.entropy else Integers(self.count)
+
+
+def whole_numbers(limit: int) -> torch.dtype:
+    """The type of the numbers from -limit to limit."""
+    return torch.int8 if limit <= 127 else torch.int16

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fedvote.codecs.float32 import Float32
 from fedvote.core import Codec, WireError
+from fedvote.later import Length
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Sketch(Codec):
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         return Float32(self.count).decode(payload, device).view(self.rows, self.columns)
 
-    def weigh(self, rows: Tensor) -> list[int | WireError]:
+    def weigh(self, rows: Tensor) -> list[Length | WireError]:
         return Float32(self.count).weigh(torch.stack([self._flat(row) for row in rows]))
 
     def _flat(self, x: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from fedvote.codecs import ans
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
 from fedvote.core import Codec, WireError
+from fedvote.later import Length, later
 
 PLANES, CODED = b"\0", b"\1"
 MOST_VALUES = 4097  # with more, the histogram itself is too long
@@ -30,15 +31,16 @@ class Tallies(Codec):
     count: int
 
     def encode(self, x: Tensor) -> bytes:
-        plain = PLANES + Integers(self.count).encode(x)
+        plain_size = len(PLANES) + Integers(self.count).weigh_one(x)
         values = max(2, int(x.max()) + 1) if self.count else 2
-        if values > MOST_VALUES or VALUES.size + 2 * values > len(plain):
-            return plain
-        numbers = x.cpu().numpy().astype(np.int32)
-        shares = _histogram(numbers)
-        words = ans.encode([(numbers, shares[0] / UNIT)])
-        coded = CODED + VALUES.pack(values) + write_units(shares) + words
-        return min(coded, plain, key=len)
+        if values <= MOST_VALUES and VALUES.size + 2 * values <= plain_size:
+            numbers = x.cpu().numpy().astype(np.int32)
+            shares = _histogram(numbers)
+            words = ans.encode([(numbers, shares[0] / UNIT)])
+            coded = CODED + VALUES.pack(values) + write_units(shares) + words
+            if len(coded) <= plain_size:
+                return coded
+        return PLANES + Integers(self.count).encode(x)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         how, rest = payload[:1], payload[1:]
@@ -55,8 +57,10 @@ class Tallies(Codec):
             raise WireError("the shares are not those of the numbers: the words were altered or cut")
         return torch.from_numpy(numbers.astype(np.int16)).to(device)
 
-    def weigh_one(self, x: Tensor) -> int:
-        return len(self.encode(x))
+    def weigh_one(self, x: Tensor) -> Length:
+        Integers(self.count).weigh_one(x)  # which refuses what is none
+        here = x.cpu()
+        return later(lambda: len(self.encode(here)))
 
 
 def _histogram(numbers: ans.Symbols) -> Shares:

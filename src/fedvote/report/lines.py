@@ -57,10 +57,12 @@ def line_chart(
     """`show` writes a y value; the keys named in `hidden` start switched off."""
     plot = tag("div", drawing(label, series, x, y, hidden), class_="plot")
     frame = tag("div", y_labels(y, show), plot, x_labels(x), tag("div", x_name, class_="axis-name"), class_="frame")
-    return join(legend(keys, hidden), frame, data_block(chart_data(series, x, y, show)))
+    return join(legend(keys, hidden) if keys else "", frame, data_block(chart_data(series, x, y, show)))
 
 
-def legend(keys: Sequence[LegendKey], hidden: Collection[str]) -> Html:
+def legend(keys: Sequence[LegendKey], hidden: Collection[str] = ()) -> Html:
+    """It rules over all lines that lie beside it, in one chart or in several."""
+
     def button(key: LegendKey) -> Html:
         sample = tag("svg", tag("path", d="M2 5h28", class_=key.dash), viewBox="0 0 32 10", aria_hidden="true")
         pressed = "false" if key.token in hidden else "true"
@@ -70,13 +72,16 @@ def legend(keys: Sequence[LegendKey], hidden: Collection[str]) -> Html:
     return tag("div", *map(button, keys), class_="legend", role="group", aria_label="Lines shown")
 
 
-def drawing(label: str, series: Sequence[Series], x: Axis, y: Axis, hidden: Collection[str]) -> Html:
+def drawing(
+    label: str, series: Sequence[Series], x: Axis, y: Axis, hidden: Collection[str] = (), **size: object
+) -> Html:
+    """`size`: width and height, where it lies inside another drawing."""
     grid = "".join(f"M0 {SIZE * (1 - y.at(tick)):.1f}h{SIZE}" for tick in y.ticks)
     grid += "".join(f"M{SIZE * x.at(tick):.1f} 0v{SIZE}" for tick in x.ticks)
     lines = [line(each, x, y, off=not set(each.tokens).isdisjoint(hidden)) for each in series]
     return tag(
         "svg", tag("title", label), tag("path", d=grid, class_="grid"), *lines,
-        viewBox=f"0 0 {SIZE} {SIZE}", preserveAspectRatio="none", role="img", aria_label=label,
+        viewBox=f"0 0 {SIZE} {SIZE}", preserveAspectRatio="none", role="img", aria_label=label, **size,
     )  # fmt: skip
 
 

@@ -75,13 +75,6 @@ function lines(figure, data) {
   }
 
   watch(plot, show, () => marks.replaceChildren());
-  for (const key of figure.querySelectorAll("[data-token]")) {
-    key.addEventListener("click", () => {
-      key.setAttribute("aria-pressed", key.getAttribute("aria-pressed") === "false");
-      const off = [...figure.querySelectorAll('[aria-pressed="false"]')].map((each) => each.dataset.token);
-      drawn.forEach((line) => line.classList.toggle("off", line.dataset.tokens.split(" ").some((token) => off.includes(token))));
-    });
-  }
 }
 
 function heat(figure, { rows, columns, cells, unit, empty }) {
@@ -92,6 +85,18 @@ function heat(figure, { rows, columns, cells, unit, empty }) {
     const column = Math.min(columns.length - 1, Math.max(0, Math.floor(x * columns.length)));
     const value = cells[row][column];
     showTip(event, `${rows[row]} · ${columns[column]}`, [[value === null ? empty : `${value} ${unit}`, ""]]);
+  });
+}
+
+// A key hides its lines in all charts that lie beside the legend.
+for (const legend of document.querySelectorAll(".legend")) {
+  const drawn = [...legend.parentElement.querySelectorAll(".series")];
+  legend.addEventListener("click", (event) => {
+    const key = event.target.closest("[data-token]");
+    if (!key) return;
+    key.setAttribute("aria-pressed", key.getAttribute("aria-pressed") === "false");
+    const off = [...legend.querySelectorAll('[aria-pressed="false"]')].map((each) => each.dataset.token);
+    drawn.forEach((line) => line.classList.toggle("off", line.dataset.tokens.split(" ").some((token) => off.includes(token))));
   });
 }
 

@@ -53,7 +53,7 @@ def shell(title: str, body: Html) -> str:
     here = files("fedvote.report")
     return PAGE.substitute(
         title=markup(f"fedvote: {title}"),
-        style=here.joinpath("page.css").read_text(encoding="utf-8"),
+        style="".join(here.joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css")),
         script=here.joinpath("page.js").read_text(encoding="utf-8"),
         body=body,
     )

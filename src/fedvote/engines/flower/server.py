@@ -20,7 +20,6 @@ from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
 from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.engines.simulate.device import repeatable
-from fedvote.engines.simulate.evaluate import judge
 from fedvote.engines.simulate.simulation import traffic
 from fedvote.folder import write
 from fedvote.network import Network
@@ -74,7 +73,7 @@ class Server:
         self.away = {int(client) for name in ("absent", "failed") for client in snapshot.record.get(name, ())}
 
         def quality(snapshot: Snapshot) -> dict[str, float]:
-            return judge(network, made.method.models(snapshot.state), test, calibration, made.test_batch)
+            return made.quality(snapshot, network, test, calibration)
 
         if snapshot.round < made.rounds:
             self._gather()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,11 +59,12 @@ class Simulation:
     stack: int = 0  # clients trained at once; 0: the whole cohort, or as many as fit the device
     compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
     wire: str = WIRES[0]
+    evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
     test_batch: int = 1000
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
     attack: Attack = field(default_factory=Nothing)
     hostile: tuple[int, ...] = ()  # who attacks; the server is never told
-    oracle: bool = False  # whether only honest clients are counted: a yardstick, which no server could run
+    oracle: bool = False  # whether only honest clients take part: a yardstick, which no server could run
 
     @classmethod
     def of(
@@ -87,6 +88,7 @@ class Simulation:
         stack: int = 0,
         compile: bool = False,
         wire: str = WIRES[0],
+        evaluate_every: int = 1,
         test_batch: int = 1000,
         calibrate_on: int = 1000,
         attack: Attack | None = None,
@@ -95,7 +97,8 @@ class Simulation:
     ) -> Simulation:
         """Divide the data among the clients (unless `owned` says who has what), and check that all parts fit."""
         whole = {"rounds": rounds, "clients": clients, "steps": steps, "batch": batch}
-        for name, value in (whole | {"test_batch": test_batch, "calibrate_on": calibrate_on}).items():
+        judging = {"evaluate_every": evaluate_every, "test_batch": test_batch, "calibrate_on": calibrate_on}
+        for name, value in (whole | judging).items():
             if value < 1:
                 raise ConfigError(f"{name} is {value}, expected a whole number above 0")
         if not 0 <= cohort <= clients:
@@ -134,6 +137,7 @@ class Simulation:
             stack=stack,
             compile=compile,
             wire=wire,
+            evaluate_every=evaluate_every,
             test_batch=test_batch,
             calibrate_on=calibrate_on,
             attack=attack or Nothing(),
@@ -157,14 +161,21 @@ class Simulation:
         while snapshot.round < self.rounds:
             began = time.perf_counter()
             with repeatable():
-                snapshot = self._round(snapshot, network, train, chunks)
+                snapshot, posted = self._round(snapshot, network, train, chunks)
                 synchronise(self.device)
                 trained = time.perf_counter()
-                quality = judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
+                quality = self.quality(snapshot, network, test, calibration)
+            sent = posted()  # what coders found in the meantime
             seconds = {"seconds": time.perf_counter() - began, "seconds_training": trained - began}
-            record = {"round": snapshot.round, **quality, **snapshot.record, **seconds}
+            record = {"round": snapshot.round, **quality, **sent, **snapshot.record, **seconds}
             snapshot = Snapshot(snapshot.round, snapshot.state, snapshot.memory, record)
             yield snapshot
+
+    def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
+        """How good the models after a round are, where that is to be measured."""
+        if snapshot.round % self.evaluate_every and snapshot.round != self.rounds:
+            return {}
+        return judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
 
     def fitting(self, network: Network, train: Examples) -> int:
         """How many clients to train at once where nobody says: more than fill a device would only take memory."""
@@ -200,10 +211,14 @@ class Simulation:
         return train.take(lots[: self.calibrate_on].to(train.y.device))[0]
 
     def drawn(self, key: Key) -> list[int]:
-        """The cohort of a round."""
-        return sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
+        """The cohort of a round; an oracle sends the hostile ones away."""
+        drawn = sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
+        return [client for client in drawn if not (self.oracle and client in self.hostile)]
 
-    def _round(self, last: Snapshot, network: Network, train: Examples, chunks: Chunks) -> Snapshot:
+    def _round(
+        self, last: Snapshot, network: Network, train: Examples, chunks: Chunks
+    ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
+        """The next snapshot, and a way to find out what was sent, which may take longer."""
         key = Key(self.seed, last.round + 1)
         cohort = self.drawn(key)
         post: Any = pack_stack if self.wire == "written" else weigh_stack
@@ -211,32 +226,43 @@ class Simulation:
         memory = {name: values.clone() for name, values in last.memory.items()}
         frames: dict[int, Any] = {}
 
-        def turn(clients: Sequence[int]) -> None:
+        def turn(clients: Sequence[int], idle: bool = False) -> None:
             keys = [Key(self.seed, key.round, client) for client in clients]
             mine = {name: values[clients] for name, values in memory.items()}
-            batches = self.batches(train, keys)
+            batches = self.batches(train, keys, idle)
             sent, mine = clients_turn(self.method, network, broadcast, batches, mine, keys, post)
             frames.update(zip(clients, sent, strict=True))
             for name, values in mine.items():
                 memory[name][clients] = values
 
-        chunks.each(cohort, network, turn)
+        idle = self.idle(cohort)
+        chunks.each([client for client in cohort if client not in idle], network, turn)
+        if idle:
+            turn(idle, idle=True)
         frames = hostile_turn(self.attack, self.method, network, broadcast, frames, self.hostile, key, post)
-        counted = {c: frame for c, frame in frames.items() if not (self.oracle and c in self.hostile)}
-        closed = close_round(self.method, network, last.state, broadcast, counted, key)
-        up, down = sum(map(len, frames.values())), len(broadcast) * len(cohort)
+        closed = close_round(self.method, network, last.state, broadcast, frames, key)
+
+        def posted() -> dict[str, float]:
+            up, down = sum(map(len, frames.values())), len(broadcast) * len(cohort)
+            return traffic(up, down, len(cohort), len(cohort), network.D)
+
         record = {
-            **traffic(up, down, len(cohort), len(cohort), network.D),
             "clients": cohort,
             **self.weights(closed.state, closed.counted),
             **({"refused": closed.refused} if closed.refused else {}),
         }
-        return Snapshot(key.round, closed.state, memory, record)
+        return Snapshot(key.round, closed.state, memory, record), posted
 
-    def batches(self, train: Examples, keys: Sequence[Key]) -> Batches:
+    def idle(self, cohort: Sequence[int]) -> list[int]:
+        """The attackers that make their message of others' messages, and need not train."""
+        hostile = [client for client in cohort if client in self.hostile]
+        return hostile if not self.attack.trains and len(hostile) < len(cohort) else []
+
+    def batches(self, train: Examples, keys: Sequence[Key], idle: bool = False) -> Batches:
         """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
         owned = [self.owned[key.client] for key in keys]
-        batches = draw_batches(train, owned, self.turns([len(rows) for rows in owned]), self.batch, keys)
+        steps = 0 if idle else self.turns([len(rows) for rows in owned])
+        batches = draw_batches(train, owned, steps, self.batch, keys)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         if not hostile or type(self.attack).poison is Attack.poison:
             return batches
