@@ -46,9 +46,11 @@ def test_work_is_three_times_the_multiplications_and_additions_of_a_forward_pass
     assert simulate._flops(made, job) == pytest.approx(3 * forward)
 
 
-def test_no_larger_cohort_is_tried_when_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulate, "PATIENCE", 0.0)
-    assert [row["clients"] for row in bench_simulate(JOBS[:1], cohorts=(1, 2, 3), steps=())] == [1]
+def test_no_cohort_is_tried_that_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of as many seconds as clients; beyond twenty, none."""
+    monkeypatch.setattr(simulate, "measure", lambda job, clients, *_: {"clients": clients, "seconds": float(clients)})
+    rows = bench_simulate(JOBS[:1], cohorts=(1, 10, 20, 21), steps=())
+    assert [row["clients"] for row in rows] == [1, 10, 20]
 
 
 def test_the_page_draws_a_line_for_every_network_and_has_every_number() -> None:

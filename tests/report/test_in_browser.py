@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 from fedvote.report import write_report
+from fedvote.report.axis import axis_from_zero, percent_axis
+from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
+from fedvote.report.markup import tag
+from fedvote.report.page import shell
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -105,6 +109,19 @@ def test_a_line_is_shown_only_while_its_run_and_its_kind_are(browser: Any, make_
     find(browser, '[data-token="run-0"]').click()
     find(browser, '[data-token="accuracy_calibrated"]').click()
     assert [line.is_displayed() for line in calibrated] == [False, True]
+
+
+def test_a_legend_rules_over_all_charts_beside_it(browser: Any, tmp_path: Path) -> None:
+    line = Series("one", 0, "solid", ("one",), (Point(0, 50, ""), Point(1, 60, "")))
+    chart = line_chart("a chart", [line], axis_from_zero(1), percent_axis([50, 60]), "x", str)
+    figure = tag("figure", chart, data_chart="lines")
+    panels = tag("div", legend([LegendKey("one", "one", 0, "solid")]), tag("div", figure, figure, class_="panels"))
+    (tmp_path / "page.html").write_text(shell("panels", panels))
+    browser.get((tmp_path / "page.html").as_uri())
+    lines = browser.find_elements("css selector", ".series")
+    assert [line.is_displayed() for line in lines] == [True, True]
+    find(browser, '[data-token="one"]').click()
+    assert [line.is_displayed() for line in lines] == [False, False]
 
 
 @pytest.mark.parametrize("width", [390, 768, 1200])

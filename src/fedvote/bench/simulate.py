@@ -27,7 +27,8 @@ from fedvote.methods import FedAvg, FedVote
 from fedvote.models import MODELS
 
 ROUNDS = 3  # after the first, at most
-PATIENCE = 10.0  # seconds, after which a measurement is not repeated, and no larger cohort is tried
+PATIENCE = 5.0  # seconds, after which a measurement is not repeated
+LONGEST = 20.0  # seconds of a round, beyond which no cohort is tried
 
 
 @dataclass(frozen=True)
@@ -51,23 +52,27 @@ JOBS = (
 )
 COHORTS = (1, 10, 31, 50, 100, 1000)
 STEPS = (10, 20, 80)  # besides those of the job, for one cohort: how time grows with the length of a turn
-STEPS_COHORT = 31
+USUAL = 31  # clients of rows that are not about their number
 
 
 def bench_simulate(
     jobs: Sequence[Job] = JOBS, cohorts: Sequence[int] = COHORTS, steps: Sequence[int] = STEPS
 ) -> list[dict[str, Any]]:
-    """A row for each network, compiled or not, and each cohort; then rows for turns of other lengths."""
+    """A row for each network and cohort, then rows for turns of other lengths and, on a GPU, for compiled networks."""
     device = find_device("auto")
     rate = matrix_rate(device)
-    rows = []
-    for job, compile in itertools.product(jobs, (False, True) if device.type == "cuda" else (False,)):
-        for clients in cohorts:
-            rows.append(measure(job, clients, device, rate, compile))
-            if rows[-1]["seconds"] > PATIENCE:
+    rows: list[dict[str, Any]] = []
+    for job in jobs:
+        expected = 0.0
+        for last, clients in itertools.pairwise((cohorts[0], *cohorts)):
+            expected *= clients / last
+            if expected > LONGEST:
                 break
-    longer = [dataclasses.replace(jobs[0], steps=many) for many in steps]
-    return rows + [measure(job, min(STEPS_COHORT, max(cohorts)), device, rate) for job in longer]
+            rows.append(measure(job, clients, device, rate))
+            expected = rows[-1]["seconds"]
+    usual = min(USUAL, max(cohorts))
+    rows += [measure(dataclasses.replace(jobs[0], steps=many), usual, device, rate) for many in steps]
+    return rows + [measure(job, usual, device, rate, compile=True) for job in jobs if device.type == "cuda"]
 
 
 def measure(job: Job, clients: int, device: torch.device, rate: float, compile: bool = False) -> dict[str, Any]:
