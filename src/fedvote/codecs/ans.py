@@ -13,38 +13,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedvote.codecs import coder
 from fedvote.core import ConfigError, WireError
 
+Probabilities = coder.Probabilities
+Blocks = Sequence[tuple[coder.Symbols, Probabilities]]
 Symbols = npt.NDArray[np.int32]
-Probabilities = npt.NDArray[np.float64]
 
 
-def encode(blocks: Sequence[tuple[Symbols, Probabilities]]) -> bytes:
+def encode(blocks: Blocks) -> bytes:
     """Blocks of symbols, each with the probabilities its symbols are coded by, as little-endian 32-bit words."""
-    stream = _constriction()
-    coder = stream.stack.AnsCoder()
-    for symbols, probabilities in reversed(blocks):
-        coder.encode_reverse(symbols, stream.model.Categorical(probabilities, perfect=False))
-    words: npt.NDArray[np.uint32] = coder.get_compressed()
-    return words.astype("<u4").tobytes()
+    library()
+    return coder.encode(blocks)
 
 
 def decode(payload: bytes, blocks: Sequence[tuple[int, Probabilities]]) -> list[Symbols]:
     """The symbols of each block, from how many there are and their probabilities."""
-    stream = _constriction()
+    stream = library()
     if len(payload) % 4:
         raise WireError(f"{len(payload)} bytes are not whole 32-bit words")
     try:
-        coder = stream.stack.AnsCoder(np.frombuffer(payload, "<u4").astype(np.uint32))
+        words = stream.stack.AnsCoder(np.frombuffer(payload, "<u4").astype(np.uint32))
     except ValueError as error:
         raise WireError(f"the words end in zeros, which no encoder writes ({error})") from error
-    symbols = [coder.decode(stream.model.Categorical(p, perfect=False), count) for count, p in blocks]
-    if not coder.is_empty():
+    symbols = [words.decode(stream.model.Categorical(p, perfect=False), count) for count, p in blocks]
+    if not words.is_empty():
         raise WireError("the words are not the encoding of any symbols: some are left over or missing")
     return symbols
 
 
-def _constriction() -> Any:
+def library() -> Any:
     """Imported late: runs that send plain bits do without it."""
     try:
         from constriction import stream

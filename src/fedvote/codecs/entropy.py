@@ -19,12 +19,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedvote.codecs import ans
+from fedvote.codecs import ans, coders
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
 from fedvote.codecs.ternary import Ternary
 from fedvote.core import Codec, WireError
-from fedvote.later import Length, later
+from fedvote.later import Length, then
 
 VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
 PLAIN, CODED = b"\0", b"\1"
@@ -57,7 +57,8 @@ class EntropyVotes(Codec):
         if payload[:1] != CODED:
             raise WireError(f"{len(payload)} bytes are neither plain nor coded votes")
         shares, rest = self._read_shares(payload[1:])
-        found = ans.decode(rest, [(b - a, self._products(shares[c])) for c, a, b in self._blocks])
+        products = self._products(shares)
+        found = ans.decode(rest, [(b - a, products[c]) for c, a, b in self._blocks])
         symbols = np.concatenate([np.zeros(0, np.int32), *found])
         padded = self._digits_of_symbol[torch.from_numpy(symbols).to(self.context.device)].view(-1)
         if not torch.equal(padded[self._gaps], self._likeliest(shares)):
@@ -68,7 +69,9 @@ class EntropyVotes(Codec):
 
     def weigh_one(self, x: Tensor) -> Length:
         shares, symbols = self._shares_and_symbols(x)
-        return later(lambda: min(len(self._coded(shares, symbols)), self._plain_size))
+        before = len(CODED) + len(write_units(shares[self._sent]))
+        words = coders.length(len(symbols), lambda: self._coder_blocks(shares, symbols))
+        return then(words, lambda length: min(before + length, self._plain_size))
 
     def _shares_and_symbols(self, x: Tensor) -> tuple[Shares, npt.NDArray[np.uint8]]:
         """What a device can do of encoding."""
@@ -80,8 +83,11 @@ class EntropyVotes(Codec):
 
     def _coded(self, shares: Shares, symbols: npt.NDArray[np.uint8]) -> bytes:
         """What only a host can."""
-        blocks = [(symbols[a:b].astype(np.int32), self._products(shares[c])) for c, a, b in self._blocks]
-        return CODED + write_units(shares[self._sent]) + ans.encode(blocks)
+        return CODED + write_units(shares[self._sent]) + ans.encode(self._coder_blocks(shares, symbols))
+
+    def _coder_blocks(self, shares: Shares, symbols: npt.NDArray[np.uint8]) -> ans.Blocks:
+        products = self._products(shares)
+        return [(symbols[a:b], products[c]) for c, a, b in self._blocks]
 
     @cached_property
     def _plain(self) -> Codec:
@@ -182,12 +188,27 @@ class EntropyVotes(Codec):
 
     def _counts(self, padded: Tensor) -> Shares:
         """(C, V) how often each value stands in each context."""
+        first, *rest = range(len(self.alphabet))
         counts = np.zeros((len(self.expected), len(self.alphabet)), np.int64)
-        contexts = [padded[a * self._size :][: int(self._votes[c])] for c, a, _ in self._blocks]
-        found = [(mine == digit).sum() for mine in contexts for digit in range(len(self.alphabet))]
-        if found:
-            counts[[c for c, _, _ in self._blocks]] = torch.stack(found).view(len(contexts), -1).cpu().numpy()
+        if self._blocks:
+            contexts = [c for c, _, _ in self._blocks]
+            counts[contexts, 1:] = torch.stack([self._sums(padded == digit) for digit in rest], 1).cpu().numpy()
+            counts[contexts, first] = self._votes[contexts] - counts[contexts].sum(1)
         return counts
+
+    def _sums(self, marked: Tensor) -> Tensor:
+        """How many places of each context are marked, of those that have a vote."""
+        before = marked.cumsum(0, dtype=torch.int32)
+        begin, last = self._edges
+        return before[last] - before[begin] + marked[begin]
+
+    @cached_property
+    def _edges(self) -> tuple[Tensor, Tensor]:
+        """The places of the first and the last vote of each context that has votes."""
+        begin = [a * self._size for _, a, _ in self._blocks]
+        last = [a * self._size + int(self._votes[c]) - 1 for c, a, _ in self._blocks]
+        device = self.context.device
+        return torch.tensor(begin, device=device), torch.tensor(last, device=device)
 
     def _likeliest(self, shares: Shares) -> Tensor:
         """What fills up the last symbol of a context: its likeliest value, which costs least."""
@@ -204,9 +225,9 @@ class EntropyVotes(Codec):
         return shares, rest
 
     def _products(self, shares: Shares) -> ans.Probabilities:
-        """The probability of every symbol: the product of its votes' shares."""
+        """(C, V^size) the probability of every symbol of each context: the product of its votes' shares."""
         each = shares / UNIT
-        products = np.ones(1)
+        products = np.ones((len(each), 1))
         for _ in range(self._size):
-            products = np.multiply.outer(products, each).reshape(-1)
+            products = (products[:, :, None] * each[:, None, :]).reshape(len(each), -1)
         return products

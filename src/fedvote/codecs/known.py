@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Codec, WireError
-from fedvote.later import Length, later, wait_for
+from fedvote.later import Length, then
 
 KNOWN, SENT = b"\0", b"\1"
 
@@ -44,8 +44,7 @@ class Known(Codec):
     def weigh_one(self, x: Tensor) -> Length:
         if self._is_known(x):
             return len(KNOWN)
-        length = self.sent.weigh_one(x)
-        return later(lambda: len(SENT) + wait_for(length))
+        return then(self.sent.weigh_one(x), lambda length: len(SENT) + length)
 
     def _is_known(self, x: Tensor) -> bool:
         known = self.known()

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.codecs import ans
+from fedvote.codecs import ans, coder, coders
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
 from fedvote.core import Codec, WireError
-from fedvote.later import Length, later
+from fedvote.later import Length, then
 
 PLANES, CODED = b"\0", b"\1"
 MOST_VALUES = 4097  # with more, the histogram itself is too long
@@ -32,9 +32,9 @@ class Tallies(Codec):
 
     def encode(self, x: Tensor) -> bytes:
         plain_size = len(PLANES) + Integers(self.count).weigh_one(x)
-        values = max(2, int(x.max()) + 1) if self.count else 2
-        if values <= MOST_VALUES and VALUES.size + 2 * values <= plain_size:
-            numbers = x.cpu().numpy().astype(np.int32)
+        values = self._values(x)
+        if self._may_be_coded(values, plain_size):
+            numbers = x.cpu().numpy()
             shares = _histogram(numbers)
             words = ans.encode([(numbers, shares[0] / UNIT)])
             coded = CODED + VALUES.pack(values) + write_units(shares) + words
@@ -58,11 +58,24 @@ class Tallies(Codec):
         return torch.from_numpy(numbers.astype(np.int16)).to(device)
 
     def weigh_one(self, x: Tensor) -> Length:
-        Integers(self.count).weigh_one(x)  # which refuses what is none
-        here = x.cpu()
-        return later(lambda: len(self.encode(here)))
+        plain_size = len(PLANES) + Integers(self.count).weigh_one(x)
+        values = self._values(x)
+        if not self._may_be_coded(values, plain_size):
+            return plain_size
+        numbers = x.cpu().numpy()
+        before = len(CODED) + VALUES.size + 2 * (values - 1)
+        words = coders.length(self.count, lambda: [(numbers, _histogram(numbers)[0] / UNIT)])
+        return then(words, lambda length: min(before + length, plain_size))
+
+    def _values(self, x: Tensor) -> int:
+        """How many values there are, of which a share is sent for each but the first."""
+        return max(2, int(x.max()) + 1) if self.count else 2
+
+    @staticmethod
+    def _may_be_coded(values: int, plain_size: int) -> bool:
+        return values <= MOST_VALUES and VALUES.size + 2 * values <= plain_size
 
 
-def _histogram(numbers: ans.Symbols) -> Shares:
+def _histogram(numbers: coder.Symbols) -> Shares:
     """(1, V) the share of each value up to the largest."""
     return in_units(np.bincount(numbers, minlength=2)[None] / max(len(numbers), 1))

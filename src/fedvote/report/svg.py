@@ -22,6 +22,7 @@ text { fill: var(--soft); font: 12px system-ui, "Segoe UI", Roboto, "Liberation 
 .key { fill: var(--ink); }
 .box { fill: var(--card); }
 .dots { stroke-width: 5; }
+.dashed { stroke-width: 1.5; stroke-dasharray: 4 8; }
 .dashed + .dots { display: none; }
 """
 

@@ -1,0 +1,1 @@
+"""Pages about stored results, one kind a file."""

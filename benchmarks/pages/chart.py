@@ -1,0 +1,117 @@
+"""A chart of accuracies, drawn for a page or for a file of its own, and the page around charts and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from fedvote.config import Config
+from fedvote.report.axis import Axis, percent_axis
+from fedvote.report.headline import NONE
+from fedvote.report.lines import LegendKey, Point, Series, colour_style, legend, line_chart
+from fedvote.report.markup import Html, join, tag
+from fedvote.report.page import in_common, shell
+from fedvote.report.svg import line_svg
+
+Measured = Sequence[float | None]
+"""Accuracies between 0 and 1; None where none was measured."""
+
+ORACLE = "oracle"
+
+
+@dataclass(frozen=True)
+class Chart:
+    name: str  # of its file
+    title: str
+    series: tuple[Series, ...]
+    x: Axis
+    x_name: str
+    y: Axis
+    note: str = ""  # beside the title
+
+    @property
+    def keys(self) -> list[LegendKey]:
+        """Those of lines that have points."""
+        return [LegendKey(each.tokens[0], each.name, each.colour, each.dash) for each in self.series if each.points]
+
+    def figure(self) -> Html:
+        drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, points_of_100, self.keys)
+        return tag("figure", drawn, data_chart="lines")
+
+    def panel(self) -> Html:
+        """With its title, under a legend that it has in common with others."""
+        drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, points_of_100)
+        return tag("figure", tag("figcaption", self.title, tag("small", self.note)), drawn, data_chart="lines")
+
+    def svg(self) -> str:
+        return line_svg(self.title, self.series, self.x, self.y, self.x_name, points_of_100, self.keys)
+
+
+@dataclass(frozen=True)
+class Page:
+    title: str
+    facts: Mapping[str, str]
+    sections: Sequence[Html]
+    charts: Sequence[Chart]
+
+    def html(self) -> str:
+        pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in self.facts.items()]
+        head = tag("header", tag("p", "fedvote", class_="brand"), tag("h1", self.title), tag("dl", *pairs))
+        return shell(self.title, join(head, tag("main", *self.sections)))
+
+
+def panels(charts: Sequence[Chart]) -> Html:
+    """Small charts under one legend."""
+    keys = {key.token: key for chart in charts for key in chart.keys}
+    drawn = tag("div", *(chart.panel() for chart in charts), class_="panels")
+    return tag("div", legend([keys[token] for token in sorted(keys)]), drawn, class_="multiples")
+
+
+def points_of_100(value: float) -> str:
+    return f"{value:.4g}\u202f%"
+
+
+def look(name: str, names: Sequence[str]) -> tuple[int, str]:
+    """Colour and dash. Black dashes are the oracle's; from the seventh on, lines are darker and dotted."""
+    if name == ORACLE:
+        return 6, "dashed"
+    index = [each for each in names if each != ORACLE].index(name)
+    return (index, "solid") if index < 6 else (index + 1, "dotted")
+
+
+def swatch(name: str, names: Sequence[str]) -> Html:
+    return join(tag("i", class_="swatch", style=colour_style(look(name, names)[0])), name)
+
+
+def line(name: str, names: Sequence[str], xs: Sequence[float], ys: Measured, note: Callable[[int], str]) -> Series:
+    """What was not measured has no point; `note` says what stands above the i-th in its tooltip."""
+    pairs = enumerate(zip(xs, ys, strict=True))
+    points = tuple(Point(x, 100 * y, note(i)) for i, (x, y) in pairs if y is not None)
+    return Series(name, *look(name, names), (f"line-{names.index(name):02}",), points)
+
+
+def accuracy_axis(series: Sequence[Series]) -> Axis:
+    """One for all charts that are looked at side by side."""
+    return percent_axis([point.y for each in series for point in each.points] or [0])
+
+
+def last(values: Measured) -> float | None:
+    return next((value for value in reversed(values) if value is not None), None)
+
+
+def mean(values: Measured) -> float | None:
+    """Of those that there are."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def facts_of(config: Config, environment: Mapping[str, str], rounds: Sequence[int]) -> dict[str, str]:
+    return {
+        "data": config.data.name,
+        "model": config.model.name,
+        "clients": str(config.federation.clients),
+        "rounds": in_common(sorted(set(rounds))),
+        "device": environment.get("device", NONE),
+        "torch": environment.get("torch", NONE),
+    }
