@@ -13,6 +13,7 @@ import argparse
 import itertools
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from fedvote.data import load
 from fedvote.engines.simulate.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
+from fedvote.methods import FedVote
+from remembered import Remembered, Turns
 
 ATTACKS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -37,24 +40,28 @@ ATTACKS: dict[str, tuple[str, ...]] = {
     "min-max": ("attack=min-max",),
 }
 MAIN = ("inverse", "label-flip", "random", "omniscient")
+FEDAVG = ("method=fedavg", "method.lr=0.001")
 RULES: dict[str, tuple[str, ...]] = {
     "oracle": ("federation.oracle=true",),
     "camps": ("method.reputation=camps",),
     "uniform": (),
     "proportional": ("method.reputation=proportional",),
     "cut": ("method.reputation=cut",),
-    "FedAvg mean": ("method=fedavg", "method.lr=0.0003"),
-    "median": ("method=fedavg", "method.lr=0.0003", "method.aggregate=median"),
-    "trimmed mean": ("method=fedavg", "method.lr=0.0003", "method.aggregate=trimmed-mean"),
-    "Krum": ("method=fedavg", "method.lr=0.0003", "method.aggregate=krum"),
-    "geometric median": ("method=fedavg", "method.lr=0.0003", "method.aggregate=geometric-median"),
+    "FedAvg mean": FEDAVG,
+    "median": (*FEDAVG, "method.aggregate=median"),
+    "trimmed mean": (*FEDAVG, "method.aggregate=trimmed-mean", "method.aggregate.trim={hostile}"),
+    "Krum": (*FEDAVG, "method.aggregate=krum", "method.aggregate.byzantine={hostile}"),
+    "geometric median": (*FEDAVG, "method.aggregate=geometric-median"),
     "signSGD": ("method=signsgd", "method.server_lr=0.001"),
 }
+"""Those that have to be told how many clients are hostile are told the truth. Rates are the best ones where none is."""
 
 
-def measure(settings: list[str], preset: str, data: Dataset) -> dict[str, Any]:
+def measure(settings: list[str], preset: str, data: Dataset, turns: Turns) -> dict[str, Any]:
     """Accuracy after every round, and what the rule made of hostile and honest clients."""
     made = simulation(read(preset, settings), data=data)
+    if isinstance(made.method, FedVote):
+        made = replace(made, method=Remembered.like(made.method, turns))
     hostile = set(made.hostile)
     found: dict[str, Any] = {"settings": settings, "accuracy": [], "hostile_share": [], "honest_kept": []}
     for snapshot in made.run():
@@ -68,8 +75,8 @@ def measure(settings: list[str], preset: str, data: Dataset) -> dict[str, Any]:
 
 def planned(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
     """(rule, attack, hostile, seed) of every run that is asked for. An oracle's result is the same for all attacks."""
-    runs = itertools.product(options.rules, options.attacks, options.hostile, options.seeds)
-    wanted = [(rule, "none" if rule == "oracle" or h == 0 else attack, h, seed) for rule, attack, h, seed in runs]
+    runs = itertools.product(options.hostile, options.seeds, options.rules, options.attacks)
+    wanted = [(rule, "none" if rule == "oracle" or h == 0 else attack, h, seed) for h, seed, rule, attack in runs]
     return list(dict.fromkeys(wanted))
 
 
@@ -111,13 +118,18 @@ def main() -> None:
     if not options.table:
         began, data = time.monotonic(), load(read(options.preset, []).data.name)
         done["environment"] = environment(find_device("auto"))
+        turns: Turns = {}
+        theirs = None
         for rule, attack, hostile, seed in planned(options):
             name = f"{rule}/{attack}/{hostile}/{seed}"
             if name in done["runs"] or time.monotonic() - began > options.seconds:
                 continue
+            if theirs != (hostile, seed):  # others have little in common with these
+                theirs, turns = (hostile, seed), {}
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
             voted = [] if any(s.startswith("method=") for s in RULES[rule]) else options.set
-            run = measure([*common, *voted, *RULES[rule], *ATTACKS[attack]], options.preset, data)
+            ruled = [setting.format(hostile=hostile) for setting in RULES[rule]]
+            run = measure([*common, *voted, *ruled, *ATTACKS[attack]], options.preset, data, turns)
             done["runs"][name] = run
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(done) + "\n")
