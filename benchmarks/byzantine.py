@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from remembered import Remembered, Turns
+
 from fedvote.config import read
 from fedvote.core import Dataset
 from fedvote.data import load
@@ -24,7 +26,6 @@ from fedvote.engines.simulate.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote
-from remembered import Remembered, Turns
 
 ATTACKS: dict[str, tuple[str, ...]] = {
     "none": (),

@@ -33,7 +33,7 @@ RECIPE = (
 def ways(device: str, cores: int) -> list[tuple[str, str, list[str]]]:
     """(peer, how, arguments): every way of running a peer that might be its fastest."""
     if device == "cuda":
-        shared = [(f"{n} processes", ["--processes", str(n), "--threads", "1"]) for n in (1, 3, 5, 8) if n <= cores]
+        shared = [(f"{n} processes", ["--processes", str(n), "--threads", "1"]) for n in (1, 4, 8, 16) if n <= cores]
         return [
             ("fedvote", "as it comes", []),
             ("fedvote", "float32", ["--precision", "float32"]),
@@ -175,22 +175,31 @@ def main() -> None:
                 continue
             measured.append({**line, "how": how, "arguments": arguments, "repetition": repetition, "free_cores": free})
             print(f"{name}: {line['seconds_per_round']:.4f} s a round", file=sys.stderr, flush=True)
+            write(options, measured, left_out)  # each time: what was measured outlives whatever comes after it
 
-    rows = table(measured)
-    show(rows, left_out)
-    least = min((line["free_cores"] for line in measured if line["free_cores"] is not None), default=None)
+    write(options, measured, left_out)
+    show(table(measured), left_out)
+    least = least_free(measured)
     if least is not None and least < BUSY * cores:
         print(f"disturbed: only {least} of {cores} cores were free before one of the runs; measure again when all are")
+
+
+def least_free(measured: list[dict[str, Any]]) -> float | None:
+    return min((line["free_cores"] for line in measured if line["free_cores"] is not None), default=None)
+
+
+def write(options: argparse.Namespace, measured: list[dict[str, Any]], left_out: dict[str, str]) -> None:
+    """What was measured on this device so far, beside what the file has of others."""
     found = json.loads(options.out.read_text()) if options.out.exists() else {"recipe": RECIPE}
     found[options.device] = {
         "date": date.today().isoformat(),
         "device": measured[0]["device"] if measured else "",
-        "cores": cores,
+        "cores": len(os.sched_getaffinity(0)),
         "environments": "this interpreter's" if options.here else "one a peer",
-        "least_free_cores": least,
+        "least_free_cores": least_free(measured),
         "variables": {name: value for name, value in os.environ.items() if name.startswith("OMP_")},
         "left_out": left_out,
-        "table": rows,
+        "table": table(measured),
         "measured": measured,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -121,7 +121,7 @@ class CountSketch:
             hashes = [self._hash(row, block, table.device) for row in range(self.rows)]
             lines = [self._line(a, 0, b, table.device) for a, b, _ in hashes]
             cells = [sign * cells[line] for cells, line, (_, _, sign) in zip(table, lines, hashes, strict=True)]
-            found.append(torch.stack(cells).median(0).values)
+            found.append(torch.stack(cells).sort(0).values[self.rows // 2])
         return torch.cat(found)[: self.size]
 
     def _line(self, a: int, before: int, after: int, device: torch.device) -> Tensor:
