@@ -10,8 +10,8 @@ from fedvote.aggregate import Krum
 from fedvote.codecs import Header, pack
 from fedvote.core import ConfigError, Examples, Key, WireError
 from fedvote.network import Network
-from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
-from tests.toy import CLIENTS, Federation, assert_same, batches, examples, keys, memory, owned, three_weights
+from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
+from tests.toy import CLIENTS, Federation, assert_same, batches, keys, memory, owned, three_weights
 
 LABELLED = Examples(torch.arange(100.0)[:, None], torch.arange(100))
 OWNED = [torch.arange(0, 10), torch.arange(10, 40), torch.tensor([99, 50, 77, 61, 42])]
@@ -64,45 +64,48 @@ def test_a_step_gathers_its_batch_from_the_examples() -> None:
 def test_a_round_by_hand_is_a_round() -> None:
     federation = Federation(FedVote())
     network, method, state = federation.network, federation.method, federation.start()
-    broadcast = open_round(method, network, state, 1)
+    down = read_broadcast(method, network, open_round(method, network, state, 1), 1)
     frames: dict[int, bytes] = {}
     for client in reversed(range(CLIENTS)):  # each alone, as between processes
         remembered = memory(method, network, [client])
         turn = batches(federation.data, [client])
-        (frame,), _ = clients_turn(method, network, broadcast, turn, remembered, keys([client]))
+        (frame,), _ = clients_turn(method, network, down, turn, remembered, keys([client]))
         frames[client] = frame
-    closed = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    closed = close_round(method, network, state, frames, Key(0, 1))
     assert closed.counted == [0, 1, 2, 3, 4] and closed.refused == {}
     assert_same(closed.state, federation.round(state, 1))
 
 
-def test_clients_and_server_refuse_the_broadcast_of_another_round() -> None:
+def test_clients_and_server_refuse_what_is_of_another_round() -> None:
     federation = Federation(FedAvg())
-    broadcast, frames = federation.frames(federation.start(), 1, [0])
+    network, method, state = federation.network, federation.method, federation.start()
     with pytest.raises(WireError, match="round 1, expected 2"):
-        clients_turn(federation.method, federation.network, broadcast, batches(examples(), [0]), {}, keys([0], round=2))
-    with pytest.raises(WireError, match="round 1, expected 2"):
-        close_round(federation.method, federation.network, federation.start(), broadcast, frames, Key(0, 2))
+        read_broadcast(method, network, open_round(method, network, state, 1), 2)
+    _, frames = federation.frames(state, 1, [0])
+    closed = close_round(method, network, state, frames, Key(0, 2))
+    assert closed.counted == [] and "round 1, expected 2" in closed.refused[0]
 
 
 def test_the_frames_of_another_model_are_refused() -> None:
     federation = Federation(FedVote())
     state = federation.start()
-    broadcast, frames = federation.frames(state, 1, [0, 1])
+    _, frames = federation.frames(state, 1, [0, 1])
     narrow = Federation(FedVote(), three_weights())
     with pytest.raises(WireError, match="fingerprint"):
-        close_round(narrow.method, narrow.network, narrow.start(), broadcast, frames, Key(0, 1))
+        read_broadcast(narrow.method, narrow.network, open_round(federation.method, federation.network, state, 1), 1)
+    closed = close_round(narrow.method, narrow.network, narrow.start(), frames, Key(0, 1))
+    assert closed.counted == [] and all("fingerprint" in why for why in closed.refused.values())
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan")])
 def test_a_client_that_sends_no_finite_numbers_is_left_out(number: float) -> None:
     federation = Federation(FedAvg())
     network, method, state = federation.network, federation.method, federation.start()
-    broadcast, frames = federation.frames(state, 1, [0, 1])
+    _, frames = federation.frames(state, 1, [0, 1])
     message = {"voted": torch.full((network.D,), number), "float": network.start.floats}
     header = Header(1, 1, network.fingerprint, "FedAvg")
     frames[1] = pack(header, message, method.uplink(network, method.broadcast(state)))
-    closed = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    closed = close_round(method, network, state, frames, Key(0, 1))
     assert closed.counted == [0] and "infinite or not a number" in closed.refused[1]
     assert all(value.isfinite().all() for value in closed.state.values())
 
@@ -117,8 +120,8 @@ def test_the_whole_federation_need_not_take_part() -> None:
 def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_run() -> None:
     federation = Federation(FedAvg(aggregate=Krum(byzantine=1)))
     network, method, state = federation.network, federation.method, federation.start()
-    broadcast, frames = federation.frames(state, 1, range(5))
-    closed = close_round(method, network, state, broadcast, frames | {0: b"noise"}, Key(0, 1))
+    _, frames = federation.frames(state, 1, range(5))
+    closed = close_round(method, network, state, frames | {0: b"noise"}, Key(0, 1))
     assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
     with pytest.raises(ConfigError, match="4"):  # nobody's noise: the configuration asks for what cannot be
-        close_round(method, network, state, broadcast, {m: frames[m] for m in range(4)}, Key(0, 1))
+        close_round(method, network, state, {m: frames[m] for m in range(4)}, Key(0, 1))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from fedvote.core import Batches, Dataset, Examples, Key, State
+from fedvote.core import Batches, Dataset, Examples, Key, Message, State
 from fedvote.method import Method
 from fedvote.network import Network
-from fedvote.rounds import clients_turn, close_round, draw_batches, open_round
+from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
 
 CLIENTS, FEATURES, CLASSES, EXAMPLES = 5, 6, 3, 40  # examples of one client
 
@@ -79,17 +79,17 @@ class Federation:
     def start(self) -> State:
         return self.method.init(self.network, CLIENTS)
 
-    def frames(self, state: State, round: int, clients: Sequence[int]) -> tuple[bytes, dict[int, bytes]]:
-        """The broadcast, and what each client answers."""
-        broadcast = open_round(self.method, self.network, state, round)
+    def frames(self, state: State, round: int, clients: Sequence[int]) -> tuple[Message, dict[int, bytes]]:
+        """What was broadcast, and what each client answers."""
+        down = read_broadcast(self.method, self.network, open_round(self.method, self.network, state, round), round)
         turn = batches(self.data, clients, round, self.steps)
         remembered = memory(self.method, self.network, clients)
-        sent, _ = clients_turn(self.method, self.network, broadcast, turn, remembered, keys(clients, round, self.seed))
-        return broadcast, dict(zip(clients, sent, strict=True))
+        sent, _ = clients_turn(self.method, self.network, down, turn, remembered, keys(clients, round, self.seed))
+        return down, dict(zip(clients, sent, strict=True))
 
     def round(self, state: State, round: int, clients: Sequence[int] = range(CLIENTS)) -> State:
-        broadcast, frames = self.frames(state, round, clients)
-        closed = close_round(self.method, self.network, state, broadcast, frames, Key(self.seed, round))
+        _, frames = self.frames(state, round, clients)
+        closed = close_round(self.method, self.network, state, frames, Key(self.seed, round))
         assert closed.counted == sorted(clients) and not closed.refused
         return closed.state
 

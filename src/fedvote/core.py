@@ -51,6 +51,10 @@ class WireError(FedVoteError):
     """Bytes that are not the message they should be."""
 
 
+class NotHeldError(WireError):
+    """A message that builds on an earlier one, which the receiver does not have: it has to be sent the whole."""
+
+
 @dataclass(frozen=True)
 class Key:
     """Where every random number comes from: (seed, round, client, purpose), and nothing else."""

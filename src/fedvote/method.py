@@ -63,8 +63,16 @@ class Method(ABC):
         """How each tensor of a client's message travels. Both sides hold `down`."""
 
     @abstractmethod
-    def downlink(self, network: Network) -> dict[str, Codec]:
-        """How each tensor of the broadcast travels."""
+    def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
+        """How each tensor of the broadcast travels; `held`: to those who hold the broadcast of the round before.
+
+        They can also read what is meant for everybody, as the server may not know that they hold it.
+        """
+
+    @property
+    def keeps_broadcast(self) -> bool:
+        """Whether `downlink` makes use of the broadcast before, so that both sides have to keep it for a round."""
+        return False
 
     def objective(self, network: Network, *weights: Tensor) -> Tensor:
         """What one client minimises: (*weights, x_B, y_B) -> (), where `descend` is given `weights` to start from.

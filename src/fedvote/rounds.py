@@ -1,6 +1,7 @@
 """One round, as both engines run it: the server opens it, clients take their turn, the server closes it.
 
-All that passes between the three functions is bytes; or, in one process, parcels that weigh as many.
+All that passes between server and clients is bytes; or, in one process, parcels that weigh as many. A client that has
+the broadcast of the round before can be told less: the state after a round has what was broadcast in it, as `held/`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ Frame = TypeVar("Frame", bytes, Parcel, default=bytes)
 Post = Callable[[Sequence[Header], Message, dict[str, Codec]], list[Frame]]
 """How a stack of messages is sent: as bytes, by `pack_stack`, or as parcels, by `weigh_stack`."""
 
+HELD = "held/"  # in front of the names of what was broadcast in the last round
+
 
 @dataclass(frozen=True)
 class Closed:
@@ -37,11 +40,26 @@ def open_round(
     state: State,
     round: int,
     post: Post[Frame] = pack_stack,  # type: ignore[assignment]
+    held: Message | None = None,
 ) -> Frame:
-    """The broadcast that starts a round."""
+    """The broadcast that starts a round; `held`: for those who have that of the round before, which is this."""
     header = _header(method, network, round, SERVER)
     stack = {name: value[None] for name, value in method.broadcast(state).items()}
-    return post([header], stack, method.downlink(network))[0]
+    return post([header], stack, method.downlink(network, held))[0]
+
+
+def held_after(state: State) -> Message | None:
+    """What those hold who were sent the last broadcast; None, where there was none or nobody has to keep it."""
+    held = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
+    return held or None
+
+
+def read_broadcast(
+    method: Method, network: Network, broadcast: bytes | Parcel, round: int, held: Message | None = None
+) -> Message:
+    """What the server says; `held`: what it said in the round before, if the client was sent that and kept it."""
+    header = _header(method, network, round, SERVER)
+    return _read(broadcast, header, method.downlink(network, held), network.start.voted.device)
 
 
 def draw_batches(
@@ -63,14 +81,13 @@ def draw_batches(
 def clients_turn(
     method: Method,
     network: Network,
-    broadcast: bytes | Parcel,
+    down: Message,
     batches: Batches,
     memory: State,
     keys: Sequence[Key],
     post: Post[Frame] = pack_stack,  # type: ignore[assignment]
 ) -> tuple[list[Frame], State]:
     """What a stack of K clients makes of the broadcast: a frame each, and their new memories (K in front)."""
-    down = _read_broadcast(method, network, broadcast, keys[0].round)
     ups, memory = method.local(network, down, batches, memory, keys)
     codecs = method.uplink(network, down)
     headers = [_header(method, network, key.round, key.client) for key in keys]
@@ -92,7 +109,7 @@ def hostile_turn(
     attack: Attack,
     method: Method,
     network: Network,
-    broadcast: bytes | Parcel,
+    down: Message,
     frames: Mapping[int, Frame],
     hostile: Container[int],
     key: Key,
@@ -102,7 +119,6 @@ def hostile_turn(
     mine = [client for client in sorted(frames) if client in hostile]
     if not mine or type(attack).tamper is Attack.tamper:
         return dict(frames)
-    down = _read_broadcast(method, network, broadcast, key.round)
     codecs = method.uplink(network, down)
     header = {client: _header(method, network, key.round, client) for client in frames}
 
@@ -117,9 +133,9 @@ def hostile_turn(
     return {**frames, **dict(zip(mine, post([header[c] for c in mine], sent, codecs), strict=True))}
 
 
-def check_ballot(method: Method, network: Network, broadcast: bytes, frame: bytes, key: Key) -> None:
-    """WireError unless the frame is one that the client of this key may send in answer to the broadcast."""
-    codecs = method.uplink(network, _read_broadcast(method, network, broadcast, key.round))
+def check_ballot(method: Method, network: Network, state: State, frame: bytes, key: Key) -> None:
+    """WireError unless the frame is one that the client of this key may send in the round after this state."""
+    codecs = method.uplink(network, method.broadcast(state))
     unpack(frame, _header(method, network, key.round, key.client), codecs, network.start.voted.device)
 
 
@@ -127,12 +143,11 @@ def close_round(
     method: Method,
     network: Network,
     state: State,
-    broadcast: bytes | Parcel,
     frames: Mapping[int, bytes] | Mapping[int, Parcel],
     key: Key,
 ) -> Closed:
     """Decode what clients sent, count those that sent a proper message, and go on with the others left out."""
-    down = _read_broadcast(method, network, broadcast, key.round)
+    down = method.broadcast(state)
     codecs, device = method.uplink(network, down), network.start.voted.device
     messages: dict[int, Message] = {}
     refused: dict[int, str] = {}
@@ -151,6 +166,8 @@ def close_round(
             # too few are left for the rule: the round counts for nothing, and nobody can stop a run by sending noise
             refused |= {client: f"client {client}: not counted, since {error}" for client in messages}
             messages = {}
+    if method.keeps_broadcast:
+        state = state | {HELD + name: value for name, value in down.items()}
     return Closed(state, list(messages), refused)
 
 
@@ -164,11 +181,6 @@ def _read(frame: bytes | Parcel, header: Header, codecs: dict[str, Codec], devic
     if frame.refusal:
         raise WireError(frame.refusal)
     return frame.message
-
-
-def _read_broadcast(method: Method, network: Network, broadcast: bytes | Parcel, round: int) -> Message:
-    header = _header(method, network, round, SERVER)
-    return _read(broadcast, header, method.downlink(network), network.start.voted.device)
 
 
 def _shuffled(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:

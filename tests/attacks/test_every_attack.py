@@ -87,11 +87,10 @@ def test_one_attacker_alone_can_attack(attack: Attack) -> None:
 @pytest.mark.parametrize("method", [FedVote(), FedAvg(), SignSGD()], ids=lambda method: type(method).__name__)
 def test_who_is_not_omniscient_sends_the_same_whatever_others_send(attack: Attack, method: Method) -> None:
     federation = Federation(method)
-    broadcast, frames = federation.frames(federation.start(), 1, range(5))
-    others = hostile_turn(Inverse(), method, federation.network, broadcast, frames, HONEST, Key(0, 1))
+    down, frames = federation.frames(federation.start(), 1, range(5))
+    others = hostile_turn(Inverse(), method, federation.network, down, frames, HONEST, Key(0, 1))
     forged, again = (
-        hostile_turn(attack, method, federation.network, broadcast, known, HOSTILE, Key(0, 1))
-        for known in (frames, others)
+        hostile_turn(attack, method, federation.network, down, known, HOSTILE, Key(0, 1)) for known in (frames, others)
     )
     assert all(forged[client] == frames[client] != again[client] == others[client] for client in HONEST)
     assert attack.omniscient != all(forged[client] == again[client] for client in HOSTILE)
@@ -99,6 +98,6 @@ def test_who_is_not_omniscient_sends_the_same_whatever_others_send(attack: Attac
 
 def test_where_nobody_is_honest_attackers_go_by_themselves(attack: Attack) -> None:
     federation = Federation(FedVote())
-    broadcast, frames = federation.frames(federation.start(), 1, range(2))
-    forged = hostile_turn(attack, federation.method, federation.network, broadcast, frames, {0, 1}, Key(0, 1))
+    down, frames = federation.frames(federation.start(), 1, range(2))
+    forged = hostile_turn(attack, federation.method, federation.network, down, frames, {0, 1}, Key(0, 1))
     assert forged.keys() == {0, 1}

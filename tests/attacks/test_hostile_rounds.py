@@ -70,10 +70,10 @@ def test_an_inverted_update_is_inverted_however_it_is_scaled() -> None:
     method = Eden(block=16)
     federation = Federation(method)
     network, start = federation.network, federation.start()
-    broadcast, frames = federation.frames(start, 1, [0])
-    forged = hostile_turn(Inverse(), method, network, broadcast, frames, {0}, Key(0, 1))
+    down, frames = federation.frames(start, 1, [0])
+    forged = hostile_turn(Inverse(), method, network, down, frames, {0}, Key(0, 1))
     there, back = (
-        close_round(method, network, start, broadcast, sent, Key(0, 1)).state["voted"] - start["voted"]
+        close_round(method, network, start, sent, Key(0, 1)).state["voted"] - start["voted"]
         for sent in (frames, forged)
     )
     assert float(there.norm()) > 0
@@ -114,11 +114,11 @@ def test_the_server_sees_frames_and_nothing_else() -> None:
     """Two clients that swap their roles, frames and all, swap their reputations; everything else stays."""
     federation = Federation(FedVote(reputation=Cut()))
     method, network, state = federation.method, federation.network, federation.start()
-    broadcast, frames = federation.frames(state, 1, range(5))
-    forged = hostile_turn(Inverse(), method, network, broadcast, frames, {1, 3}, Key(0, 1))
+    down, frames = federation.frames(state, 1, range(5))
+    forged = hostile_turn(Inverse(), method, network, down, frames, {1, 3}, Key(0, 1))
     assert {m for m in range(5) if forged[m] != frames[m]} == {1, 3}
-    closed = close_round(method, network, state, broadcast, forged, Key(0, 1))
-    honest = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    closed = close_round(method, network, state, forged, Key(0, 1))
+    honest = close_round(method, network, state, frames, Key(0, 1))
     assert closed.counted == honest.counted == [0, 1, 2, 3, 4] and not closed.refused
     assert not torch.equal(closed.state["level"], honest.state["level"])
 

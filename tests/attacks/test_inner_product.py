@@ -46,11 +46,10 @@ def test_with_one_step_back_for_each_step_forth_the_model_hardly_moves(method: M
     """Epsilon 1 and as many attackers as honest clients: the float model of FedAvg stays where it was, to the digit."""
     federation = Federation(method, seed=0)
     network, start = federation.network, federation.start()
-    broadcast, frames = federation.frames(start, 1, range(4))
-    forged = hostile_turn(InnerProduct(1.0), method, network, broadcast, frames, {0, 1}, Key(0, 1))
+    down, frames = federation.frames(start, 1, range(4))
+    forged = hostile_turn(InnerProduct(1.0), method, network, down, frames, {0, 1}, Key(0, 1))
     attacked, plain = (
-        method.models(close_round(method, network, start, broadcast, sent, Key(0, 1)).state)["float"]
-        for sent in (forged, frames)
+        method.models(close_round(method, network, start, sent, Key(0, 1)).state)["float"] for sent in (forged, frames)
     )
     before = method.models(start)["float"]
     moved, should = ((model.voted - before.voted) for model in (attacked, plain))

@@ -242,6 +242,9 @@ def honest(seed: int = 0) -> list[Case]:
     down = {"level": (Tallies(300), levels(300, 5)), "levels": (Integers(1), torch.tensor([5], dtype=torch.int16))}
     messages += [down, down | {"float": (Float32(6), floats(6))}]  # FedVote, down
     messages.append({"voted": (Float32(72), floats(72)), "float": (Float32(6), floats(6))})  # FedAvg
+    for n in (700, 2000, 3000):  # FedVote, down to those who hold the round before
+        held = levels(n, 5)
+        messages.append({"tallies": (Tallies(n, held, 6), (held + levels(n, 1)).clamp(max=5))})
     start = levels(300, 5)
     messages += [{"known": (Known(Tallies(300), lambda: start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs import Binary, EntropyVotes, Header, Known, Ternary, unpack
+from fedvote.codecs import Binary, EntropyVotes, Header, Known, Tallies, Ternary, unpack
 from fedvote.codecs.frame import CHECKSUM, HEAD
 from fedvote.core import SERVER, Codec, Message, WireError
 from fedvote.method import Method
 from fedvote.reputation import Proportional
+from fedvote.rounds import held_after, open_round
 from tests.codecs import fuzz
 from tests.codecs.fuzz import ACCEPTED, FITTED, KEPT, MUTATIONS, REFUSED, UNCHANGED, Case, Fault
 from tests.toy import Federation
@@ -58,9 +59,9 @@ def test_a_seed_is_the_same_frames_again() -> None:
 def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
     codecs = [(codec, case) for case in fuzz.honest() for codec in case.codecs.values()]
     assert {codec.tag for codec, _ in codecs} == set(fuzz.VALID) == {*range(1, 9), Known.tag}
-    for kind in (EntropyVotes.tag, 6):
+    for kind, written in ((EntropyVotes.tag, {0, 1}), (Tallies.tag, {0, 1, 2})):
         ways = Counter(case.frame[HEAD.size + 9] for codec, case in codecs if codec.tag == kind)
-        assert set(ways) == {0, 1} and min(ways.values()) >= 3, ways
+        assert set(ways) == written and min(ways.values()) >= 3, ways
 
 
 def test_mutations_reach_all_of_a_frame() -> None:
@@ -85,7 +86,8 @@ def test_mutations_reach_all_of_a_frame() -> None:
 def real_cases(method: Method) -> list[Case]:
     federation = Federation(method)
     network, state = federation.network, federation.states([range(5)])[-1]
-    broadcast, frames = federation.frames(state, 2, [0, 3])
+    broadcast = open_round(method, network, state, 2)
+    _, frames = federation.frames(state, 2, [0, 3])
     head = partial(Header, 2, fingerprint=network.fingerprint, method=type(method).__name__)
     down = unpack(broadcast, head(client=SERVER), method.downlink(network))
     cases = [Case("down", head(client=SERVER), method.downlink(network), down)]
@@ -93,6 +95,8 @@ def real_cases(method: Method) -> list[Case]:
         codecs = method.uplink(network, down)
         cases.append(Case(f"up {client}", head(client=client), codecs, unpack(frame, head(client=client), codecs)))
     assert [case.frame for case in cases] == [broadcast, *frames.values()]
+    if held := held_after(state):
+        cases.append(Case("to holders", head(client=SERVER), method.downlink(network, held), down))
     return cases
 
 

@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedvote.codecs import Integers, Tallies, ans
-from fedvote.codecs.tallies import CODED, MOST_VALUES, PLANES
+from fedvote.codecs.tallies import AGAINST, CODED, MOST_VALUES, PLANES
 from fedvote.core import Key, WireError
+from fedvote.later import wait_for
 
 
 def numbers(values: Sequence[int] | Tensor) -> Tensor:
     return torch.as_tensor(values, dtype=torch.int16)
 
 
-def assert_round_trip(x: Tensor) -> bytes:
-    codec = Tallies(len(x))
+def assert_round_trip(x: Tensor, held: Tensor | None = None, levels: int = 1) -> bytes:
+    codec = Tallies(len(x), held, levels)
     payload = codec.encode(x)
-    assert isinstance(payload, bytes) and payload[:1] in (PLANES, CODED)
+    assert isinstance(payload, bytes) and payload[:1] in ((PLANES, CODED) if held is None else (PLANES, CODED, AGAINST))
+    assert wait_for(codec.weigh_one(x)) == len(payload)
     assert len(payload) <= 1 + len(Integers(len(x)).encode(x))
     back = codec.decode(payload)
     assert back.dtype == torch.int16 and torch.equal(back, x.to(torch.int16))
@@ -144,7 +146,7 @@ def test_cut_and_longer_payloads_are_refused() -> None:
                 Tallies(1000).decode(wrong)
 
 
-@pytest.mark.parametrize("how", [2, 3, 128, 255])
+@pytest.mark.parametrize("how", [3, 4, 128, 255])
 def test_other_ways_of_writing_than_planes_and_coded_are_refused(how: int) -> None:
     with pytest.raises(WireError, match="4 bytes are neither bit planes nor coded numbers"):
         Tallies(3).decode(bytes([how, 0, 0, 0]))
@@ -192,9 +194,100 @@ def test_a_payload_with_any_bit_flipped_is_numbers_or_refused() -> None:
         assert_numbers_or_refused(1000, bytes(flipped))
 
 
-def assert_numbers_or_refused(count: int, payload: bytes) -> None:
+# Against numbers that the receiver holds.
+
+
+def two_rounds(K: int, count: int, drift: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Counts of +1 in two rounds, of clients that vote by the soft vote of the first in the second."""
+    generator = Key(seed).torch("tallies")
+    inclination = torch.rand(count, generator=generator)
+    first = (torch.rand(K, count, generator=generator) < inclination).sum(0)
+    second = (torch.rand(K, count, generator=generator) < first / K + drift).sum(0)
+    return numbers(first), numbers(second)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=90)
+    | st.lists(st.tuples(st.integers(0, 32767), st.integers(0, 4)), max_size=40)
+)
+@example([])
+@example([(0, 4)])
+@settings(deadline=None)
+def test_any_numbers_survive_against_any_others(pairs: list[tuple[int, int]]) -> None:
+    x, held = numbers([x for x, _ in pairs]), numbers([held for _, held in pairs])
+    assert_round_trip(x, held, 5)
+
+
+@pytest.mark.parametrize("count", [*range(18), 1003, 30_000])
+@pytest.mark.parametrize("K", [1, 2, 31])
+def test_the_next_count_survives(K: int, count: int) -> None:
+    held, x = two_rounds(K, count)
+    assert_round_trip(x, held, K + 1)
+
+
+@pytest.mark.parametrize(("K", "drift"), [(5, 0.0), (31, 0.0), (31, 0.1), (60, 0.0)])
+def test_the_next_count_costs_what_the_last_does_not_tell(K: int, drift: float) -> None:
+    """The entropy of one number if the other is known."""
+    held, x = two_rounds(K, 400_000, drift)
+    joint = torch.bincount(held.long() * (K + 1) + x.long(), minlength=(K + 1) ** 2).double().view(K + 1, K + 1)
+    alone, both = (float(-torch.special.xlogy(n / len(x), n / len(x)).sum()) / np.log(2) for n in (joint.sum(1), joint))
+    bits = 8 * len(assert_round_trip(x, held, K + 1)) / len(x)
+    table = 16 * K * (K + 1) / len(x)
+    assert both - alone <= bits <= 1.01 * (both - alone) + table
+    assert bits < 0.8 * 8 * len(Tallies(len(x)).encode(x)) / len(x)
+
+
+@pytest.mark.parametrize("levels", [4097, 32767])
+def test_held_numbers_of_many_levels_are_taken_in_ranges(levels: int) -> None:
+    generator = Key(0).torch("tallies")
+    held = torch.randint(levels, (60_000,), generator=generator, dtype=torch.int16)
+    x = numbers((31 * held.double() / levels + torch.rand(60_000, generator=generator)).int())
+    payload = assert_round_trip(x, held, levels)
+    assert payload[:1] == AGAINST and len(payload) < 0.7 * len(Tallies(len(x)).encode(x))
+
+
+def test_held_numbers_that_tell_nothing_cost_nothing() -> None:
+    held, x = two_rounds(31, 20_000)[0], two_rounds(31, 20_000, seed=1)[1]
+    assert assert_round_trip(x, held, 32) == Tallies(len(x)).encode(x)
+
+
+def test_who_holds_numbers_can_be_told_without_them() -> None:
+    held, x = two_rounds(31, 20_000)
+    assert torch.equal(Tallies(len(x), held, 32).decode(Tallies(len(x)).encode(x)), x)
+
+
+def test_who_holds_none_refuses_what_is_told_against_them() -> None:
+    held, x = two_rounds(31, 20_000)
+    payload = Tallies(len(x), held, 32).encode(x)
+    assert payload[:1] == AGAINST
+    with pytest.raises(WireError, match="which are not here"):
+        Tallies(len(x)).decode(payload)
+
+
+def test_who_holds_others_refuses_or_is_told_others() -> None:
+    """No checksum of what is held is sent: whether it is the same is for the protocol to know."""
+    held, x = two_rounds(31, 20_000)
+    payload = Tallies(len(x), held, 32).encode(x)
+    with pytest.raises(WireError):
+        Tallies(len(x), 31 - held, 32).decode(payload)
+
+
+def test_what_is_told_against_others_is_refused_if_it_is_damaged() -> None:
+    held, x = two_rounds(5, 2000)
+    payload = assert_round_trip(x, held, 6)
+    assert payload[:1] == AGAINST
+    for size in range(len(payload)):
+        with pytest.raises(WireError):
+            Tallies(2000, held, 6).decode(payload[:size])
+    for bit in range(0, 8 * len(payload), 7):
+        flipped = bytearray(payload)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert_numbers_or_refused(2000, bytes(flipped), held, 6)
+
+
+def assert_numbers_or_refused(count: int, payload: bytes, held: Tensor | None = None, levels: int = 1) -> None:
     try:
-        x = Tallies(count).decode(payload)
+        x = Tallies(count, held, levels).decode(payload)
     except WireError:
         return
     assert x.shape == (count,) and x.dtype == torch.int16 and bool((x >= 0).all())

@@ -135,11 +135,12 @@ def test_every_record_has_the_documented_keys() -> None:
 @pytest.mark.parametrize("method", [FedVote(), FedVote(votes="ternary", train_float=True), FedAvg()], ids=str)
 def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
     up: list[int] = []
-    down: list[int] = []
+    down: dict[bool, int] = {}  # to those who hold the last broadcast, and to the others
+    before: set[int] = set()
 
     def spy_open(*arguments: Any) -> Any:
         frame: Any = open_round(*arguments)
-        down.append(len(frame))
+        down[arguments[-1] is not None] = len(frame)
         return frame
 
     def spy_turn(*arguments: Any) -> Any:
@@ -151,9 +152,11 @@ def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: 
     monkeypatch.setattr(simulation, "open_round", spy_open)
     monkeypatch.setattr(simulation, "clients_turn", spy_turn)
     for snapshot in simulate(method, cohort=3, stack=2, wire="written").run():
-        assert len(up) == 3 and len(down) == 1
+        clients = snapshot.record["clients"]
+        assert len(up) == 3 and down.keys() == {client in before for client in clients}
         assert snapshot.record["uplink_bytes"] == sum(up)
-        assert snapshot.record["downlink_bytes"] == 3 * down[0]
+        assert snapshot.record["downlink_bytes"] == sum(down[client in before] for client in clients)
+        before = set(clients) if method.keeps_broadcast else set()
         assert snapshot.record["uplink_bits_per_weight"] == pytest.approx(8 * sum(up) / 3 / 72)
         up.clear()
         down.clear()

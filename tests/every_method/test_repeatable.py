@@ -25,7 +25,7 @@ class AsOnGpu(TorchDispatchMode):
     """Stops at what torch refuses on a GPU where runs have to be repeatable."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.name().removeprefix("aten::")

@@ -10,8 +10,8 @@ import torch
 
 from fedvote import FedAvg
 from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
-from fedvote.core import SERVER, Codec, Key, WireError
-from fedvote.rounds import Closed, clients_turn, close_round, open_round
+from fedvote.core import Codec, Key, WireError
+from fedvote.rounds import HELD, Closed, clients_turn, close_round, held_after, open_round, read_broadcast
 from tests.toy import Federation, assert_same, batches, examples, keys, memory
 
 COHORT = (0, 1, 3, 4)
@@ -41,20 +41,33 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
 
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_clients_decode_what_the_server_broadcasts(federation: Federation, rounds: int) -> None:
-    state = federation.states([COHORT] * rounds)[-1]
-    frame = open_round(federation.method, federation.network, state, rounds + 1)
-    header = Header(rounds + 1, SERVER, federation.network.fingerprint, type(federation.method).__name__)
-    received = unpack(frame, header, federation.method.downlink(federation.network))
-    assert_same(received, federation.method.broadcast(state))
+    method, network, state = federation.method, federation.network, federation.states([COHORT] * rounds)[-1]
+    frame = open_round(method, network, state, rounds + 1)
+    assert_same(read_broadcast(method, network, frame, rounds + 1), method.broadcast(state))
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_who_holds_the_last_broadcast_can_be_told_the_next_with_or_without_it(
+    federation: Federation, rounds: int
+) -> None:
+    method, network = federation.method, federation.network
+    before, state = federation.states([COHORT] * rounds)[-2:]
+    held = held_after(state)
+    assert (held is not None) == method.keeps_broadcast
+    if held is not None:
+        assert_same(held, method.broadcast(before))
+    for theirs in (held, None):
+        frame = open_round(method, network, state, rounds + 1, held=theirs)
+        assert_same(read_broadcast(method, network, frame, rounds + 1, held), method.broadcast(state))
 
 
 def test_the_order_in_which_clients_answer_does_not_matter(federation: Federation) -> None:
     state = federation.start()
-    broadcast, frames = federation.frames(state, 1, COHORT)
-    ordered = close_round(federation.method, federation.network, state, broadcast, frames, Key(0, 1))
+    _, frames = federation.frames(state, 1, COHORT)
+    ordered = close_round(federation.method, federation.network, state, frames, Key(0, 1))
     for order in [(4, 3, 1, 0), (3, 0, 4, 1)]:
         shuffled = {client: frames[client] for client in order}
-        closed = close_round(federation.method, federation.network, state, broadcast, shuffled, Key(0, 1))
+        closed = close_round(federation.method, federation.network, state, shuffled, Key(0, 1))
         assert closed.counted == list(COHORT)
         assert_same(closed.state, ordered.state)
 
@@ -64,31 +77,32 @@ def test_a_malformed_message_is_refused_and_the_round_goes_on_without_it(
     federation: Federation, damage: Callable[[bytes], bytes]
 ) -> None:
     state = federation.start()
-    broadcast, frames = federation.frames(state, 1, COHORT)
+    _, frames = federation.frames(state, 1, COHORT)
     damaged = frames | {3: damage(frames[3])}
     without = {client: frame for client, frame in frames.items() if client != 3}
-    closed = close_round(federation.method, federation.network, state, broadcast, damaged, Key(0, 1))
+    closed = close_round(federation.method, federation.network, state, damaged, Key(0, 1))
     assert closed.counted == [0, 1, 4] and list(closed.refused) == [3]
     assert closed.refused[3].startswith("client 3: ")
-    expected = close_round(federation.method, federation.network, state, broadcast, without, Key(0, 1))
+    expected = close_round(federation.method, federation.network, state, without, Key(0, 1))
     assert_same(closed.state, expected.state)
 
 
 def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Federation) -> None:
     state = federation.states([COHORT])[-1]
-    broadcast, frames = federation.frames(state, 2, COHORT)
+    _, frames = federation.frames(state, 2, COHORT)
     cut = {client: frame[:-1] for client, frame in frames.items()}
-    closed = close_round(federation.method, federation.network, state, broadcast, cut, Key(0, 2))
+    closed = close_round(federation.method, federation.network, state, cut, Key(0, 2))
     assert closed.counted == [] and list(closed.refused) == list(COHORT)
-    assert_same(closed.state, state)
+    told = {HELD + name: value for name, value in federation.method.broadcast(state).items()}
+    assert_same(closed.state, state | (told if federation.method.keeps_broadcast else {}))
 
 
 def test_nobody_speaks_for_another_client_or_another_round(federation: Federation) -> None:
     state = federation.start()
-    broadcast, frames = federation.frames(state, 1, COHORT)
+    _, frames = federation.frames(state, 1, COHORT)
     _, late = federation.frames(state, 2, COHORT)
     mixed = frames | {1: frames[0], 3: late[3]}
-    closed = close_round(federation.method, federation.network, state, broadcast, mixed, Key(0, 1))
+    closed = close_round(federation.method, federation.network, state, mixed, Key(0, 1))
     assert closed.counted == [0, 4]
     assert "client 0, expected 1" in closed.refused[1]
     assert "round 2, expected 1" in closed.refused[3]
@@ -99,11 +113,12 @@ def test_a_parcel_weighs_what_its_frame_does_and_holds_what_is_read_from_it(fede
     state = federation.states([COHORT])[-1]
 
     def round_by(post: Any) -> tuple[list[int], Closed]:
-        down = open_round(method, network, state, 2, post)
+        broadcast = open_round(method, network, state, 2, post, held_after(state))
+        down = read_broadcast(method, network, broadcast, 2, held_after(state))
         drawn, remembered = batches(examples(), COHORT, 2), memory(method, network, COHORT)
         frames, _ = clients_turn(method, network, down, drawn, remembered, keys(COHORT, 2), post)
-        closed = close_round(method, network, state, down, dict(zip(COHORT, frames, strict=True)), Key(0, 2))
-        return [len(down), *map(len, frames)], closed
+        closed = close_round(method, network, state, dict(zip(COHORT, frames, strict=True)), Key(0, 2))
+        return [len(broadcast), *map(len, frames)], closed
 
     (weights, weighed), (lengths, written) = round_by(weigh_stack), round_by(pack_stack)
     assert weights == lengths

@@ -233,10 +233,10 @@ def test_ties_are_broken_at_random_and_by_the_key_alone(votes: str, ballots: Seq
 def test_one_shot_deploys_the_hard_plurality_of_the_votes_sent() -> None:
     federation = Federation(FedVote(), steps=20)
     network, method, state = federation.network, federation.method, federation.start()
-    broadcast, frames = federation.frames(state, 1, range(5))
+    _, frames = federation.frames(state, 1, range(5))
     codecs = method.uplink(network, method.broadcast(state))
     ballots = [unpack(frames[m], Header(1, m, network.fingerprint, "FedVote"), codecs)["votes"] for m in range(5)]
-    closed = close_round(method, network, state, broadcast, frames, Key(0, 1))
+    closed = close_round(method, network, state, frames, Key(0, 1))
     assert torch.equal(method.models(closed.state)["deployed"].voted, torch.stack(ballots).float().sum(0).sign())
 
 

@@ -26,7 +26,7 @@ import torch
 from fedvote.core import Codec, Message, WireError
 from fedvote.later import Length, wait_for
 
-MAGIC, VERSION = b"FVOT", 1
+MAGIC, VERSION = b"FVOT", 2
 HEAD = struct.Struct("<4sHIi8s16sB")
 TENSOR = struct.Struct("<BII")
 CHECKSUM = struct.Struct("<I")

@@ -141,8 +141,18 @@ class FedVote(Method):
         ballot = self.ballot_codec(down) if self.coding == "entropy" else BALLOT_CODECS[self.votes](network.D)
         return {"votes": ballot} | {name: Float32(network.F) for name in self._floats}
 
-    def downlink(self, network: Network) -> dict[str, Codec]:
-        level = Tallies(network.D) if self.coding == "entropy" else Integers(network.D)
+    @property
+    def keeps_broadcast(self) -> bool:
+        return self.coding == "entropy"
+
+    def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
+        level: Codec
+        if self.coding == "plain":
+            level = Integers(network.D)
+        elif held is None:
+            level = Tallies(network.D)
+        else:
+            level = Tallies(network.D, held["level"], int(held["levels"]) + 1)
         known = Known(level, lambda: to_level(self._first(network), self.grid))
         return {"level": known, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
 

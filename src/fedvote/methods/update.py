@@ -37,7 +37,7 @@ class FloatMethod(Method):
         weights = Weights(state["voted"], state["float"])
         return {"deployed": weights, "float": weights}
 
-    def downlink(self, network: Network) -> dict[str, Codec]:
+    def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
         start = network.start
         return {
             "voted": Known(Float32(network.D), lambda: start.voted),

@@ -19,6 +19,7 @@ METHODS = {
     "trained floats": ("method.train_float=true",),
     "fedavg": ("method=fedavg",),
     "client memory": ("method=signum",),
+    "votes of a cohort": ("federation.cohort=2", "rounds=4"),
     "a cohort": ("method=signum", "federation.cohort=2"),
     "hostile": ("federation.hostile=1", "attack=inverse", "method.reputation=cut"),
     "poisoned": ("federation.hostile=1", "attack=label-flip"),

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import ConfigRecord, Error, Message, RecordDict
 
 from fedvote.config import Config
 from fedvote.core import ConfigError
-from fedvote.engines.flower.messages import answer, read_answer
+from fedvote.engines.flower.client_app import ClientFailed
+from fedvote.engines.flower.messages import answer, read_answer, read_task
 from fedvote.engines.flower.poll import NoQuorum
 from fedvote.engines.flower.roster import Roster, identity
 from fedvote.engines.simulate.evaluate import judge
@@ -174,7 +175,7 @@ def test_a_late_ballot_counts_if_it_comes_before_the_next_broadcast(
         grid.now += 10
         return judge(*arguments)
 
-    monkeypatch.setattr("fedvote.engines.flower.server.judge", slowly)
+    monkeypatch.setattr("fedvote.engines.simulate.simulation.judge", slowly)
     (late,) = run(tmp_path / "late", behave, "flower.quorum=0.75", "rounds=1", grid=grid)
     (all_four,) = run(tmp_path / "all", {}, "rounds=1")
     assert closed["counted"] == [0, 1, 2] and late["counted"] == [0, 1, 2, 3]
@@ -312,6 +313,52 @@ def test_a_client_that_is_asked_for_a_round_again_takes_the_same_turn_again(tmp_
 
     run(tmp_path, {0: twice}, "method=signum", "method.beta=0.5")
     assert len(frames) == 6 and frames[::2] == frames[1::2]
+
+
+def test_who_answered_the_last_broadcast_is_told_less(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    _, second, third = run(tmp_path, {2: in_round(2, silent)}, grid=grid)
+    lengths = {client: length for client, length in told(grid, 3).items() if client != 2}
+    assert len(set(lengths.values())) == 1 and told(grid, 3)[2] > lengths[0]
+    assert third["downlink_bytes"] == sum(told(grid, 3).values()) and third["counted"] == [0, 1, 2, 3]
+    assert second["downlink_bytes"] == 4 * told(grid, 2)[0]
+
+
+def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the_same_round(tmp_path: Path) -> None:
+    def forgetful(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        if sum(m.metadata.dst_node_id == node for m in grid.sent) > 2:
+            return [(1.0, grid.turn(node, message))]
+        del grid.contexts[node]
+        with pytest.raises(ClientFailed) as failed:
+            grid.turn(node, message)
+        reason = f"{type(failed.value)}:<'{failed.value}'>"  # as Flower words it
+        return [(1.0, Message(Error(2, reason), reply_to=message))]
+
+    grid = grid_of(4)
+    records = run(tmp_path / "forgetful", {1: in_round(2, forgetful)}, grid=grid)
+    assert len(grid.sent) == 3 * 4 + 1
+    for forgot, plain in zip(records, run(tmp_path / "plain", {}), strict=True):
+        assert forgot["counted"] == [0, 1, 2, 3] and "failed" not in forgot and forgot["loss"] == plain["loss"]
+
+
+def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Path) -> None:
+    """What nodes keep may have ended with the run that it was kept for."""
+    config = small("rounds=2")
+    first = elect(config, grid_of(4), tmp_path / "killed")
+    next(first)
+    first.close()
+    grid, whole = grid_of(4), grid_of(4)
+    (rest,) = elect(config, grid, tmp_path / "killed")
+    *_, last = elect(config, whole, tmp_path / "whole")
+    assert len(grid.sent) == 4 and rest.record["counted"] == [0, 1, 2, 3]
+    assert min(told(grid, 2).values()) > max(told(whole, 2).values())
+    assert_same(rest.state, last.state)
+
+
+def told(grid: FakeGrid, round: int) -> dict[int, int]:
+    """The length of the broadcast that each client was sent last in a round."""
+    tasks = [read_task(message) for message in grid.sent if message.metadata.group_id == str(round)]
+    return {task.client: len(task.broadcast) for task in tasks}
 
 
 def test_reputations_stay_with_the_key_when_nodes_get_new_ids(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.site import clients_site
 from fedvote.engines.simulate import Simulation
 from fedvote.engines.simulate.device import repeatable
-from fedvote.rounds import clients_turn, hostile_turn
+from fedvote.rounds import clients_turn, hostile_turn, read_broadcast
 
 
 def take_turn(task: Task, context: Context) -> bytes:
@@ -26,11 +26,12 @@ def take_turn(task: Task, context: Context) -> bytes:
     remembered = Memory(context.state, kept)
     with repeatable():
         memory = remembered.before(task.round, made.method.memory(network))
+        down = read_broadcast(made.method, network, task.broadcast, task.round, remembered.held(task.round - 1))
         batches = made.batches(train, [key])
-        sent, memory = clients_turn(made.method, network, task.broadcast, batches, memory, [key])
-        remembered.after(task.round, memory)
+        sent, memory = clients_turn(made.method, network, down, batches, memory, [key])
+        remembered.after(task.round, memory, down if made.method.keeps_broadcast else {})
         frames = {task.client: sent[0]}
-        frames = hostile_turn(made.attack, made.method, network, task.broadcast, frames, made.hostile, key)
+        frames = hostile_turn(made.attack, made.method, network, down, frames, made.hostile, key)
     return frames[task.client]
 
 

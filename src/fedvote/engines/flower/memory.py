@@ -1,4 +1,4 @@
-"""What a client remembers between its rounds, such as momentum. It never leaves the client.
+"""What a client remembers between its rounds, such as momentum, or what was broadcast. It never leaves the client.
 
 Flower's own state lasts for one submitted run. A node that names a folder, --node-config 'memory="/srv/memory"',
 remembers over restarts, of the server too. The memories after the last two rounds are kept, so that a client that is
@@ -16,13 +16,14 @@ from flwr.app import Array, ArrayRecord, RecordDict
 from safetensors.torch import load_file, save_file
 from torch import Tensor, from_numpy
 
-from fedvote.core import State
+from fedvote.core import Message, State
+from fedvote.rounds import HELD
 
 KEPT = 2
 PREFIX = "memory/"
 
 Memories = dict[int, State]
-"""After which round: what, with a stack's leading axis of one."""
+"""After which round: what, with a stack's leading axis of one, and what was broadcast in it."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,14 @@ class Memory:
         latest = earlier[max(earlier)]
         return {name: latest[name].to(value.device) for name, value in fresh.items()}
 
-    def after(self, round: int, memory: State) -> None:
-        """Remember; whatever there is of later rounds never happened."""
+    def held(self, round: int) -> Message | None:
+        """What was broadcast in a round, if this client was there and kept it."""
+        kept = self._load().get(round, {})
+        return {name.removeprefix(HELD): value for name, value in kept.items() if name.startswith(HELD)} or None
+
+    def after(self, round: int, memory: State, down: Message) -> None:
+        """Remember, and keep what was broadcast; whatever there is of later rounds never happened."""
+        memory = memory | {HELD + name: value for name, value in down.items()}
         if not memory:
             return
         earlier = {number: kept for number, kept in self._load().items() if number < round}

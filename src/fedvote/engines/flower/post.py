@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
-from fedvote.core import WireError
+from fedvote.core import NotHeldError, WireError
 from fedvote.engines.flower.messages import Task, ask, read_answer, size
 
 FAULTS = {  # Flower's error code: what it means, and whether asking again may help
@@ -101,4 +101,6 @@ def _read(errand: Errand, message: Message, again: bool) -> Answer:
 
 def _fault(error: Error) -> tuple[str, bool]:
     text, mendable = FAULTS.get(error.code, (f"Flower's error {error.code}", False))
-    return f"{text} ({error.reason})" if error.reason and error.code == 2 else text, mendable
+    if not error.reason or error.code != 2:
+        return text, mendable
+    return f"{text} ({error.reason})", NotHeldError.__name__ in error.reason  # it can be sent the whole

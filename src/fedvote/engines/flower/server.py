@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from fedvote.engines.simulate.device import repeatable
 from fedvote.engines.simulate.simulation import traffic
 from fedvote.folder import write
 from fedvote.network import Network
-from fedvote.rounds import check_ballot, close_round, open_round
+from fedvote.rounds import check_ballot, close_round, held_after, open_round
 from fedvote.tables import as_table, to_toml
 
 LOOK = 3.0  # seconds between two looks at who is there
@@ -48,6 +49,7 @@ class Server:
     present: dict[int, int] = field(default_factory=dict)  # client -> node
     strangers: list[str] = field(default_factory=list)
     away: set[int] = field(default_factory=set)  # who did not vote when they last should have
+    holders: set[int] = field(default_factory=set)  # who have the last broadcast: they answered it, and nothing failed
     _looked: float = NEVER
     _said: str = ""
 
@@ -94,27 +96,31 @@ class Server:
         began, made = self.clock(), self.made
         key, method = Key(made.seed, last.round + 1), made.method
         cohort = made.drawn(key)
-        with repeatable():
-            broadcast = open_round(method, network, last.state, key.round)
+        held = held_after(last.state)
+
+        @cache
+        def broadcast(holds: bool) -> bytes:
+            with repeatable():
+                return open_round(method, network, last.state, key.round, held=held if holds else None)
 
         def check(frame: bytes, client: int) -> None:
             with repeatable():
-                check_ballot(method, network, broadcast, frame, Key(made.seed, key.round, client))
+                check_ballot(method, network, last.state, frame, Key(made.seed, key.round, client))
 
         poll = Poll(key.round, cohort, self.config.flower, check)
         self.post.forget(key.round - 1)
-        posted, asked = self.post.nbytes, self._vote(poll, broadcast, began)
+        posted, told = self.post.nbytes, self._vote(poll, broadcast, began)
         voted = self.clock()
         while True:
             with repeatable():
-                closed = close_round(method, network, last.state, broadcast, poll.frames, key)
+                closed = close_round(method, network, last.state, poll.frames, key)
                 measured = quality(Snapshot(key.round, closed.state, {}))
             if not self._hear(poll):  # a late ballot counts until the next broadcast
                 break
         record = {
             "round": key.round,
             **measured,
-            **traffic(poll.received, asked * len(broadcast), poll.heard, asked, network.D),
+            **traffic(poll.received, sum(told), poll.heard, len(told), network.D),
             "uplink_message_bytes": poll.nbytes,
             "downlink_message_bytes": self.post.nbytes - posted,
             "clients": cohort,
@@ -124,19 +130,20 @@ class Server:
             "seconds": self.clock() - began,
             "seconds_training": voted - began,
         }
+        self.holders = set(closed.counted)
         return Snapshot(key.round, closed.state, {}, record)
 
-    def _vote(self, poll: Poll, broadcast: bytes, began: float) -> int:
-        """Ask the cohort and wait until the round closes; returns how many messages that took."""
-        asked = 0
+    def _vote(self, poll: Poll, broadcast: Callable[[bool], bytes], began: float) -> list[int]:
+        """Ask the cohort and wait until the round closes; returns the lengths of all broadcasts that took."""
+        told: list[int] = []
         while True:
             self._look()
-            asked += self._ask(poll, broadcast)
+            told += self._ask(poll, broadcast)
             heard = self._hear(poll)
             self._look()
             waited, awaited = self.clock() - began, self.post.awaited(poll.round) | (poll.askable() & set(self.present))
             if poll.closes(waited, awaited):
-                return asked
+                return told
             if poll.stuck(waited, awaited):
                 self._say(poll.waiting(list(self.present), awaited))
             if waited >= self.config.flower.patience:
@@ -159,15 +166,17 @@ class Server:
             save_roster(self.folder, roster)
         self.present, self.strangers = roster.present(nodes), roster.strangers(nodes)
 
-    def _ask(self, poll: Poll, broadcast: bytes) -> int:
-        """Send the broadcast to those of the cohort who are there and have it not."""
+    def _ask(self, poll: Poll, broadcast: Callable[[bool], bytes]) -> list[int]:
+        """Send the broadcast to those of the cohort who are there and have it not; returns how long each was."""
         whom = sorted((poll.askable() & self.present.keys()) - self.post.awaited(poll.round))
-        tasks = [(Task(self.problem, poll.round, client, broadcast), self.present[client]) for client in whom]
-        return len(self.post.send(tasks, TIME_TO_LIVE * self.config.flower.deadline))
+        frames = {client: broadcast(client in self.holders) for client in whom}
+        tasks = [(Task(self.problem, poll.round, c, frame), self.present[c]) for c, frame in frames.items()]
+        return [len(frames[client]) for client in self.post.send(tasks, TIME_TO_LIVE * self.config.flower.deadline)]
 
     def _hear(self, poll: Poll) -> bool:
         """Take in what has come; True if there was a ballot that counts."""
         answers = self.post.collect()
+        self.holders -= {answer.errand.client for answer in answers if answer.frame is None}
         if any(answer.mendable for answer in answers):
             self._looked = NEVER  # somebody may have gone
         return any([poll.take(answer) for answer in answers])

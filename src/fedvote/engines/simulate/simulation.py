@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fedvote.attacks import Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
-from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
+from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, Message, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
 from fedvote.descent import is_small
 from fedvote.engines.simulate.chunks import Chunks
@@ -23,7 +23,16 @@ from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, hostile_turn, open_round
+from fedvote.rounds import (
+    check_attack,
+    clients_turn,
+    close_round,
+    draw_batches,
+    held_after,
+    hostile_turn,
+    open_round,
+    read_broadcast,
+)
 
 CPU = torch.device("cpu")
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
@@ -222,7 +231,14 @@ class Simulation:
         key = Key(self.seed, last.round + 1)
         cohort = self.drawn(key)
         post: Any = pack_stack if self.wire == "written" else weigh_stack
-        broadcast = open_round(self.method, network, last.state, key.round, post)
+        held = held_after(last.state)
+        holders = set(cohort).intersection(last.record.get("clients", ())) if held else set()
+        broadcasts: dict[bool, Any] = {}  # to those who hold the last one, and to the others
+        down: Message = {}
+        for holds in {client in holders for client in cohort}:
+            theirs = held if holds else None
+            broadcasts[holds] = open_round(self.method, network, last.state, key.round, post, theirs)
+            down = read_broadcast(self.method, network, broadcasts[holds], key.round, theirs)
         memory = {name: values.clone() for name, values in last.memory.items()}
         frames: dict[int, Any] = {}
 
@@ -230,7 +246,7 @@ class Simulation:
             keys = [Key(self.seed, key.round, client) for client in clients]
             mine = {name: values[clients] for name, values in memory.items()}
             batches = self.batches(train, keys, idle)
-            sent, mine = clients_turn(self.method, network, broadcast, batches, mine, keys, post)
+            sent, mine = clients_turn(self.method, network, down, batches, mine, keys, post)
             frames.update(zip(clients, sent, strict=True))
             for name, values in mine.items():
                 memory[name][clients] = values
@@ -239,12 +255,12 @@ class Simulation:
         chunks.each([client for client in cohort if client not in idle], network, turn)
         if idle:
             turn(idle, idle=True)
-        frames = hostile_turn(self.attack, self.method, network, broadcast, frames, self.hostile, key, post)
-        closed = close_round(self.method, network, last.state, broadcast, frames, key)
+        frames = hostile_turn(self.attack, self.method, network, down, frames, self.hostile, key, post)
+        closed = close_round(self.method, network, last.state, frames, key)
 
         def posted() -> dict[str, float]:
-            up, down = sum(map(len, frames.values())), len(broadcast) * len(cohort)
-            return traffic(up, down, len(cohort), len(cohort), network.D)
+            up, to = sum(map(len, frames.values())), [len(broadcasts[client in holders]) for client in cohort]
+            return traffic(up, sum(to), len(cohort), len(cohort), network.D)
 
         record = {
             "clients": cohort,
