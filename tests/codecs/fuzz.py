@@ -29,7 +29,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Binary, EntropyVotes, Float32, Header, Integers, Known, Sketch, Sparse, Tallies, Ternary
+from fedvote.codecs import (
+    Binary,
+    EntropyVotes,
+    Float32,
+    Header,
+    Integers,
+    Known,
+    Moved,
+    Sketch,
+    Sparse,
+    Tallies,
+    Ternary,
+)
 from fedvote.codecs.frame import CHECKSUM, HEAD, TENSOR, pack, unpack
 from fedvote.core import Codec, Key, Message, WireError
 
@@ -49,12 +61,14 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     Tallies.tag: lambda _, x: x >= 0,
     Sparse.tag: lambda _, x: x.isfinite(),
     Sketch.tag: lambda _, x: x.isfinite(),
+    Moved.tag: lambda _, x: x.isfinite(),
     Known.tag: lambda codec, x: _of_inner(codec, x),
 }
 MANY_WAYS = {
     EntropyVotes.tag,
     Tallies.tag,
     Known.tag,
+    Moved.tag,
 }  # a sender may write plainly what is shorter coded, and the other way round
 
 
@@ -245,6 +259,11 @@ def honest(seed: int = 0) -> list[Case]:
     for n in (700, 2000, 3000):  # FedVote, down to those who hold the round before
         held = levels(n, 5)
         messages.append({"tallies": (Tallies(n, held, 6), (held + levels(n, 1)).clamp(max=5))})
+    for n in (1, 9, 70):
+        held = floats(n)
+        away = held - 0.5 * (2 * levels(n, 1) - 1)
+        messages += [{"moved": (Moved(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))]
+        messages.append({"moved": (Moved(n, held), torch.where(levels(n, 9) == 0, floats(n), held))})
     start = levels(300, 5)
     messages += [{"known": (Known(Tallies(300), lambda: start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]

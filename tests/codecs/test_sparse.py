@@ -88,28 +88,28 @@ def test_what_is_not_finite_is_refused_by_the_receiver(bad: float) -> None:
 def test_cut_and_longer_payloads_are_refused() -> None:
     payload = Sparse(40).encode(torch.eye(40)[7] + torch.eye(40)[20])
     for wrong in [payload[:size] for size in range(len(payload))] + [payload + b"\0"]:
-        with pytest.raises(WireError, match=f"{len(wrong)} bytes"):
+        with pytest.raises(WireError, match=r"\d+ bytes"):
             Sparse(40).decode(wrong)
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_a_zero_that_is_sent_is_refused(zero: float) -> None:
-    with pytest.raises(WireError, match="one that is zero"):
+    with pytest.raises(WireError, match="a zero among the values"):
         Sparse(3).decode(struct.pack("<IBff", 2, 0, 1.0, zero))
 
 
 def test_more_values_than_there_are_places_are_refused() -> None:
-    with pytest.raises(WireError, match="are not 4 of 3 floats"):
+    with pytest.raises(WireError, match="are not 4 of 3 places"):
         Sparse(3).decode(struct.pack("<IBffff", 4, 0, 1, 1, 1, 1))
-    with pytest.raises(WireError, match="are not 4294967295 of 3 floats"):
+    with pytest.raises(WireError, match="are not 4294967295 of 3 places"):
         Sparse(3).decode(struct.pack("<IB", 2**32 - 1, 0))
 
 
 def test_a_value_beyond_the_last_place_is_refused() -> None:
     assert Sparse(3).decode(struct.pack("<IBBBf", 1, 2, 0, 0x80, 1)).tolist() == [0, 0, 1]
-    with pytest.raises(WireError, match="beyond the last of 3 floats"):
+    with pytest.raises(WireError, match="a place beyond the last of 3"):
         Sparse(3).decode(struct.pack("<IBBBf", 1, 2, 0x80, 0x80, 1))
-    with pytest.raises(WireError, match="beyond the last of 3 floats"):
+    with pytest.raises(WireError, match="a place beyond the last of 3"):
         Sparse(3).decode(struct.pack("<IB", 1, 32) + b"\x80" * 32 + struct.pack("<f", 1))
 
 

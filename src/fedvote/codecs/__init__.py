@@ -6,6 +6,7 @@ from fedvote.codecs.float32 import Float32
 from fedvote.codecs.frame import Header, Parcel, pack, pack_stack, unpack, weigh_stack
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.known import Known
+from fedvote.codecs.moved import Moved
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.sparse import Sparse
@@ -19,6 +20,7 @@ __all__ = [
     "Header",
     "Integers",
     "Known",
+    "Moved",
     "Parcel",
     "Signed",
     "Sketch",

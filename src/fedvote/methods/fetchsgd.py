@@ -52,6 +52,10 @@ class FetchSGD(FloatMethod):
         empty = torch.zeros(self.rows, self.width(network.D + network.F), device=network.start.voted.device)
         return super().init(network, clients) | {"momentum": empty, "error": empty}
 
+    @property
+    def keeps_broadcast(self) -> bool:
+        return True  # to be told the k weights that changed
+
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:

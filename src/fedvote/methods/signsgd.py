@@ -29,6 +29,14 @@ class SignSGD(FloatMethod):
         super().__post_init__()
         check_above_zero(server_lr=self.server_lr)
 
+    @property
+    def step(self) -> float:
+        return self.server_lr
+
+    @property
+    def keeps_broadcast(self) -> bool:
+        return True  # to be told the signs alone
+
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:

@@ -33,6 +33,14 @@ class Signum(FloatMethod):
     def memory(self, network: Network) -> State:
         return {"momentum": torch.zeros(network.D + network.F, device=network.start.voted.device)}
 
+    @property
+    def step(self) -> float:
+        return self.server_lr
+
+    @property
+    def keeps_broadcast(self) -> bool:
+        return True  # to be told the signs alone
+
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Float32, Known
+from fedvote.codecs import Float32, Known, Moved
 from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
 from fedvote.descent import descend
 from fedvote.method import Method
@@ -37,12 +38,21 @@ class FloatMethod(Method):
         weights = Weights(state["voted"], state["float"])
         return {"deployed": weights, "float": weights}
 
+    @property
+    def step(self) -> float:
+        """How far the server moves every weight, up or down, where that is the same for all."""
+        return 0.0
+
     def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
-        start = network.start
-        return {
-            "voted": Known(Float32(network.D), lambda: start.voted),
-            "float": Known(Float32(network.F), lambda: start.floats),
-        }
+        start = {"voted": network.start.voted, "float": network.start.floats}
+
+        def sent(name: str) -> Codec:
+            count = len(start[name])
+            if not self.keeps_broadcast:
+                return Float32(count)
+            return Moved(count, held[name] if held else None, self.step)
+
+        return {name: Known(sent(name), partial(start.__getitem__, name)) for name in NAMES}
 
     def train(self, network: Network, down: Message, batches: Batches) -> list[Tensor]:
         """The voted (K, D) and float (K, F) weights of a stack of clients after their local steps."""

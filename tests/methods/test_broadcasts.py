@@ -1,0 +1,45 @@
+"""What those are told who hold the last broadcast: the part of it that is new, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedvote import FedAvg, FedVote
+from fedvote.method import Method
+from fedvote.methods import FetchSGD, SignSGD, Signum
+from fedvote.rounds import held_after, open_round
+from tests.toy import Federation
+
+OVERHEAD = 39 + 2 * (9 + 2) + 4  # a frame, two tensors, and two bytes each that say how they are written
+
+
+def lengths(method: Method) -> tuple[Federation, int, int]:
+    """Of the broadcast of round 3, to those who hold that of round 2, and to others."""
+    federation = Federation(method)
+    state = federation.states([range(5), range(5)])[-1]
+    frames = [open_round(method, federation.network, state, 3, held=held) for held in (held_after(state), None)]
+    return federation, len(frames[0]), len(frames[1])
+
+
+@pytest.mark.parametrize("method", [SignSGD(), Signum(), SignSGD(server_lr=0.3)], ids=str)
+def test_signs_take_a_bit_a_weight_where_nobody_ties(method: Method) -> None:
+    federation, brief, whole = lengths(method)
+    D, F = federation.network.D, federation.network.F
+    assert brief == OVERHEAD + -(-D // 8) + -(-F // 8)
+    assert whole == OVERHEAD + 4 * (D + F)
+
+
+def test_of_few_weights_that_changed_the_others_are_not_told() -> None:
+    _, brief, whole = lengths(FetchSGD(k=4, columns=40))
+    assert brief <= OVERHEAD + 2 * 5 + 2 * 7 + 4 * 4 < whole / 2  # planes of up to seven bits for the gaps
+
+
+def test_weights_that_all_changed_are_told_whole() -> None:
+    _, brief, whole = lengths(FedAvg())
+    assert brief == whole
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary"])
+def test_plain_bits_need_nothing_kept(votes: str) -> None:
+    federation, brief, whole = lengths(FedVote(votes=votes, coding="plain"))
+    assert brief == whole and not federation.method.keeps_broadcast
