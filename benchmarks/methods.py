@@ -33,15 +33,15 @@ class Contender:
 
 
 CONTENDERS = {
-    "FedVote binary": Contender(("method=fedvote",), "method.lr", (0.03, 0.1)),
-    "FedVote ternary": Contender(("method=fedvote", "method.votes=ternary"), "method.lr", (0.03, 0.1)),
+    "FedVote binary": Contender(("method=fedvote",), "method.lr", (0.01, 0.03, 0.1)),
+    "FedVote ternary": Contender(("method=fedvote", "method.votes=ternary"), "method.lr", (0.01, 0.03, 0.1)),
     "FedAvg": Contender(("method=fedavg",), "method.lr", (0.0003, 0.001, 0.003)),
     "FedPAQ, one norm": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003)),
-    "FedPAQ, buckets": Contender(("method=fedpaq", "method.bucket=512"), "method.lr", (0.0003, 0.001)),
-    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.0003, 0.001)),
-    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.0003, 0.001)),
-    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.001, 0.003, 0.01)),
-    "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.0003, 0.001)),
+    "FedPAQ, buckets": Contender(("method=fedpaq", "method.bucket=512"), "method.lr", (0.0003, 0.001, 0.003)),
+    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.0001, 0.0003, 0.001)),
+    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.0001, 0.0003, 0.001)),
+    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.0003, 0.001, 0.003, 0.01)),
+    "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.0003, 0.001, 0.003)),
 }
 KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds")
 

@@ -69,9 +69,9 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
     if start[0].is_cuda:
         from fedvote.replay import replay_for  # which needs a GPU
 
-        return _train(method, replay_for(method, network, start, batches), batches)
+        return _train(method, replay_for(method, network, start, batches), batches, _room_for(start))
     if is_small(network, batches.at(0)[0][0]):
-        return _train(method, Stack(partial(method.objective, network), start), batches)
+        return _train(method, Stack(partial(method.objective, network), start), batches, _room_for(start))
     return _client_by_client(method, network, start, batches)
 
 
@@ -80,9 +80,13 @@ def is_small(network: Network, x_B: Tensor) -> bool:
     return network.operations(x_B) < SMALL
 
 
-def _train(method: Method, stack: Stack, batches: Batches) -> list[Tensor]:
+def _room_for(start: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.empty(rows.shape, dtype=rows.dtype, device=rows.device) for rows in start]
+
+
+def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) -> list[Tensor]:
+    """`ended`, filled with the rows of the clients after their last step."""
     optimizer = method.make_optimizer(stack.leaves)
-    ended = [torch.empty_like(rows[: batches.clients]) for rows in stack.rows]
     for step in range(batches.steps):
         stack.gradients(*batches.at(step))
         optimizer.step()
@@ -95,32 +99,31 @@ def _train(method: Method, stack: Stack, batches: Batches) -> list[Tensor]:
 
 def _client_by_client(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
     """One client after another; where there are several, on as many threads as there are cores."""
-    cores = torch.get_num_threads()
+    cores, ended = torch.get_num_threads(), _room_for(start)
     networks: SimpleQueue[Network] = SimpleQueue()
 
-    def turn(client: int) -> list[Tensor]:
+    def turn(client: int) -> None:
         mine = networks.get()  # no two threads may run one: it lends its module other weights while it runs
+        begins, ends = ([rows[client : client + 1] for rows in stack] for stack in (start, ended))
         try:
-            stack = Stack(
-                partial(method.objective, mine), [rows[client : client + 1] for rows in start], together=False
-            )
             with torch.no_grad():
-                return _train(method, stack, batches.of(client))
+                _train(method, Stack(partial(method.objective, mine), begins, together=False), batches.of(client), ends)
         finally:
             networks.put(mine)
 
     if min(cores, batches.clients) == 1:
         networks.put(network)
-        ends = [turn(client) for client in range(batches.clients)]
+        for client in range(batches.clients):
+            turn(client)
     else:
         for copy in _copies_of(network, min(cores, batches.clients)):
             networks.put(copy)
         try:
             with ThreadPoolExecutor(networks.qsize(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                ends = list(pool.map(turn, range(batches.clients)))
+                list(pool.map(turn, range(batches.clients)))  # which raises what a turn raised
         finally:
             torch.set_num_threads(cores)  # for threads that are still to come
-    return [torch.cat(rows) for rows in zip(*ends, strict=True)]
+    return ended
 
 
 _copies: WeakKeyDictionary[Network, list[Network]] = WeakKeyDictionary()

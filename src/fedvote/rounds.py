@@ -124,7 +124,7 @@ def hostile_turn(
 
     def read(clients: list[int]) -> Message:
         messages = [_read(frames[c], header[c], codecs, network.start.voted.device) for c in clients]
-        return {name: torch.stack([message[name] for message in messages]) for name in codecs}
+        return {name: stack_rows([message[name] for message in messages]) for name in codecs}
 
     others = [client for client in sorted(frames) if client not in hostile]
     honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
@@ -157,7 +157,7 @@ def close_round(
         except WireError as error:
             refused[client] = f"client {client}: {error}"
     if messages:
-        ups = {name: torch.stack([message[name] for message in messages.values()]) for name in codecs}
+        ups = {name: stack_rows([message[name] for message in messages.values()]) for name in codecs}
         try:
             state = method.merge(state, ups, list(messages), key)
         except ConfigError as error:
@@ -181,6 +181,19 @@ def _read(frame: bytes | Parcel, header: Header, codecs: dict[str, Codec], devic
     if frame.refusal:
         raise WireError(frame.refusal)
     return frame.message
+
+
+def stack_rows(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+    """`torch.stack`, without a copy where the rows lie one after the other in memory, as the simulator's do."""
+    first, size = rows[0], rows[0].numel()
+    beside = all(
+        row.is_contiguous()
+        and (row.shape, row.dtype) == (first.shape, first.dtype)
+        and row.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+        and row.storage_offset() == first.storage_offset() + k * size
+        for k, row in enumerate(rows)
+    )
+    return first.as_strided((len(rows), *first.shape), (size, *first.stride())) if beside else torch.stack(list(rows))
 
 
 def _shuffled(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:

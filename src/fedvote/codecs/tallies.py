@@ -70,7 +70,8 @@ class Tallies(Codec):
         plan = self._plan(x, plain_size)
         if plan is None:
             return plain_size
-        words = coders.length(self.count, lambda: plan.blocks(x))
+        blocks = plan.blocks(x)  # here, where the device is
+        words = coders.length(self.count, lambda: blocks)
         return then(words, lambda length: min(len(plan.head) + length, plain_size))
 
     def _plan(self, x: Tensor, plain_size: int) -> _Plan | None:
@@ -113,16 +114,14 @@ class _Contexts:
 
     def order(self, x: Tensor) -> Tensor:
         """The numbers of one group after those of another."""
-        return x if self.context is None else x[self._places(x.device)]
+        return x if self.context is None else x[torch.argsort(self.context.to(x.device), stable=True)]
 
     def undo(self, ordered: Tensor) -> Tensor:
+        if self.context is None:
+            return ordered
         x = torch.empty_like(ordered)
-        x[slice(None) if self.context is None else self._places(x.device)] = ordered
+        x[torch.argsort(self.context.to(x.device), stable=True)] = ordered
         return x
-
-    def _places(self, device: torch.device) -> Tensor:
-        assert self.context is not None
-        return torch.argsort(self.context.to(device), stable=True)
 
 
 class _Plan:
