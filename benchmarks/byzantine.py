@@ -53,7 +53,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "trimmed mean": (*FEDAVG, "method.aggregate=trimmed-mean", "method.aggregate.trim={hostile}"),
     "Krum": (*FEDAVG, "method.aggregate=krum", "method.aggregate.byzantine={hostile}"),
     "geometric median": (*FEDAVG, "method.aggregate=geometric-median"),
-    "signSGD": ("method=signsgd", "method.server_lr=0.001"),
+    "signSGD": ("method=signsgd", "method.server_lr=0.0003"),
 }
 """Those that have to be told how many clients are hostile are told the truth. Rates are the best ones where none is."""
 

@@ -7,7 +7,8 @@ import torch
 
 from fedvote.core import Key, ModelError
 from fedvote.models import MODELS
-from fedvote.network import Network, problems
+from fedvote.network import Network
+from fedvote.validate import problems
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 9, 13)]
 

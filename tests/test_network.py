@@ -16,7 +16,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedvote.core import Key, ModelError, State, Weights
 from fedvote.models import MODELS
-from fedvote.network import Network, StaticBatchNorm, problems, votable_weights
+from fedvote.network import Network, StaticBatchNorm, votable_weights
+from fedvote.validate import problems
 
 
 class Residual(nn.Module):
