@@ -66,12 +66,13 @@ class Method(ABC):
     def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
         """How each tensor of the broadcast travels; `held`: to those who hold the broadcast of the round before.
 
-        They can also read what is meant for everybody, as the server may not know that they hold it.
+        Before round 1 that is what the shared seed makes, for all methods; later on, if `keeps_broadcast`. Whoever
+        holds it can also read what is meant for everybody, as the server may not know that they do.
         """
 
     @property
     def keeps_broadcast(self) -> bool:
-        """Whether `downlink` makes use of the broadcast before, so that both sides have to keep it for a round."""
+        """Whether `downlink` makes use of what was broadcast, so that both sides have to keep it for a round."""
         return False
 
     def objective(self, network: Network, *weights: Tensor) -> Tensor:

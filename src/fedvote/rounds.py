@@ -2,6 +2,7 @@
 
 All that passes between server and clients is bytes; or, in one process, parcels that weigh as many. A client that has
 the broadcast of the round before can be told less: the state after a round has what was broadcast in it, as `held/`.
+Before round 1 everybody has what the shared seed makes; who makes something else of it notices, and is sent the whole.
 """
 
 from __future__ import annotations
@@ -48,8 +49,10 @@ def open_round(
     return post([header], stack, method.downlink(network, held))[0]
 
 
-def held_after(state: State) -> Message | None:
-    """What those hold who were sent the last broadcast; None, where there was none or nobody has to keep it."""
+def held_before(method: Method, state: State, round: int) -> Message | None:
+    """What those hold who were sent the broadcast before a round's; None, where nobody has to keep it."""
+    if round == 1:
+        return method.broadcast(state)  # which the seed has made
     held = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
     return held or None
 

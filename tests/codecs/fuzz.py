@@ -265,7 +265,7 @@ def honest(seed: int = 0) -> list[Case]:
         messages += [{"moved": (Moved(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))]
         messages.append({"moved": (Moved(n, held), torch.where(levels(n, 9) == 0, floats(n), held))})
     start = levels(300, 5)
-    messages += [{"known": (Known(Tallies(300), lambda: start), x)} for x in (start, levels(300, 7))]
+    messages += [{"known": (Known(Tallies(300), start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]
 
 

@@ -48,7 +48,7 @@ def test_a_program_elsewhere_tells_what_the_coder_here_makes() -> None:
         (EntropyVotes((-1, 0, 1), big(5), np.full((5, 3), 1 / 3)), big(3) - 1),
         (Tallies(3000), big(32)),
         (Tallies(3000), big(2) * 4000),
-        (Known(Tallies(3000), lambda: big(7)), big(32)),
+        (Known(Tallies(3000), big(7)), big(32)),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -21,7 +21,7 @@ from fedvote.core import SERVER, Codec, Message, WireError
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD
 from fedvote.reputation import Proportional
-from fedvote.rounds import held_after, open_round
+from fedvote.rounds import held_before, open_round
 from tests.codecs import fuzz
 from tests.codecs.fuzz import ACCEPTED, FITTED, KEPT, MUTATIONS, REFUSED, UNCHANGED, Case, Fault
 from tests.toy import Federation
@@ -96,7 +96,7 @@ def real_cases(method: Method) -> list[Case]:
         codecs = method.uplink(network, down)
         cases.append(Case(f"up {client}", head(client=client), codecs, unpack(frame, head(client=client), codecs)))
     assert [case.frame for case in cases] == [broadcast, *frames.values()]
-    if held := held_after(state):
+    if held := held_before(method, state, 2):
         cases.append(Case("to holders", head(client=SERVER), method.downlink(network, held), down))
     return cases
 

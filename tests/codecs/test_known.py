@@ -1,6 +1,8 @@
-"""What both sides know takes a byte, and everything else a byte more than it would."""
+"""What both sides hold takes five bytes, and everything else a byte more than it would."""
 
 from __future__ import annotations
+
+import zlib
 
 import pytest
 import torch
@@ -10,19 +12,21 @@ from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
 from fedvote.codecs import Float32, Integers, Known
-from fedvote.core import WireError
+from fedvote.core import NotHeldError, WireError
 from fedvote.later import wait_for
 
 START = torch.tensor([3, 1, 4, 1, 5], dtype=torch.int16)
-CODEC = Known(Integers(5), lambda: START)
+CODEC = Known(Integers(5), START)
 
 
-def test_known_values_take_one_byte() -> None:
-    assert CODEC.encode(START.clone()) == b"\0" and CODEC.weigh(START[None]) == [1]
-    back = CODEC.decode(b"\0")
+def test_what_the_receiver_holds_takes_five_bytes() -> None:
+    payload = CODEC.encode(START.clone())
+    assert payload == b"\0" + zlib.crc32(bytes([3, 0, 1, 0, 4, 0, 1, 0, 5, 0])).to_bytes(4, "little")
+    assert CODEC.weigh(START[None]) == [5]
+    back = CODEC.decode(payload)
     assert torch.equal(back, START)
     back += 1
-    assert torch.equal(CODEC.decode(b"\0"), START), "what comes back is the receiver's to change"
+    assert torch.equal(CODEC.decode(payload), START), "what comes back is the receiver's to change"
 
 
 @given(hnp.arrays("int16", 5, elements=st.integers(0, 9)).map(torch.from_numpy))
@@ -30,17 +34,30 @@ def test_other_values_take_one_byte_more_than_by_their_own_codec(x: Tensor) -> N
     payload = CODEC.encode(x)
     assert torch.equal(CODEC.decode(payload), x)
     known = torch.equal(x, START)
-    assert len(payload) == (1 if known else 1 + len(Integers(5).encode(x))) == wait_for(CODEC.weigh_one(x))
+    assert len(payload) == (5 if known else 1 + len(Integers(5).encode(x))) == wait_for(CODEC.weigh_one(x))
 
 
-@pytest.mark.parametrize("payload", [b"", b"\2", b"\0\0", b"\1" + Integers(5).encode(START), b"\1"], ids=repr)
+@pytest.mark.parametrize("held", [None, START + 1], ids=["nothing", "something else"])
+def test_who_holds_nothing_or_something_else_has_to_be_sent_the_whole(held: Tensor | None) -> None:
+    other = Known(Integers(5), held)
+    with pytest.raises(NotHeldError):
+        other.decode(CODEC.encode(START))
+    assert torch.equal(other.decode(Known(Integers(5)).encode(START)), START)
+
+
+def test_who_holds_the_values_can_be_sent_the_whole() -> None:
+    payload = Known(Integers(5)).encode(START)
+    assert payload[:1] == b"\1" and torch.equal(CODEC.decode(payload), START)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\2", b"\0\0", b"\0\0\0\0\0", CODEC.encode(START) + b"\0", b"\1"], ids=repr)
 def test_what_no_encoder_writes_is_refused(payload: bytes) -> None:
     with pytest.raises(WireError):
         CODEC.decode(payload)
 
 
 def test_floats_that_are_not_finite_are_refused_whether_written_or_weighed() -> None:
-    codec = Known(Float32(2), lambda: torch.zeros(2))
+    codec = Known(Float32(2), torch.zeros(2))
     bad = torch.tensor([1.0, float("nan")])
     with pytest.raises(WireError, match="1 of 2 floats"):
         codec.decode(codec.encode(bad))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedvote.codecs import Integers, Tallies, ans
 from fedvote.codecs.tallies import AGAINST, CODED, MOST_VALUES, PLANES
-from fedvote.core import Key, WireError
+from fedvote.core import Key, NotHeldError, WireError
 from fedvote.later import wait_for
 
 
@@ -260,16 +260,16 @@ def test_who_holds_none_refuses_what_is_told_against_them() -> None:
     held, x = two_rounds(31, 20_000)
     payload = Tallies(len(x), held, 32).encode(x)
     assert payload[:1] == AGAINST
-    with pytest.raises(WireError, match="which are not here"):
+    with pytest.raises(NotHeldError, match="which is not here"):
         Tallies(len(x)).decode(payload)
 
 
-def test_who_holds_others_refuses_or_is_told_others() -> None:
-    """No checksum of what is held is sent: whether it is the same is for the protocol to know."""
+def test_who_holds_others_refuses_what_is_told_against_them() -> None:
     held, x = two_rounds(31, 20_000)
-    payload = Tallies(len(x), held, 32).encode(x)
-    with pytest.raises(WireError):
-        Tallies(len(x), 31 - held, 32).decode(payload)
+    other = held.clone()
+    other[7] ^= 1
+    with pytest.raises(NotHeldError, match="not the one that is here"):
+        Tallies(len(x), other, 32).decode(Tallies(len(x), held, 32).encode(x))
 
 
 def test_what_is_told_against_others_is_refused_if_it_is_damaged() -> None:

@@ -11,7 +11,7 @@ import torch
 from fedvote import FedAvg
 from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
 from fedvote.core import Codec, Key, WireError
-from fedvote.rounds import HELD, Closed, clients_turn, close_round, held_after, open_round, read_broadcast
+from fedvote.rounds import HELD, Closed, clients_turn, close_round, held_before, open_round, read_broadcast
 from tests.toy import Federation, assert_same, batches, examples, keys, memory
 
 COHORT = (0, 1, 3, 4)
@@ -52,7 +52,7 @@ def test_who_holds_the_last_broadcast_can_be_told_the_next_with_or_without_it(
 ) -> None:
     method, network = federation.method, federation.network
     before, state = federation.states([COHORT] * rounds)[-2:]
-    held = held_after(state)
+    held = held_before(method, state, rounds + 1)
     assert (held is not None) == method.keeps_broadcast
     if held is not None:
         assert_same(held, method.broadcast(before))
@@ -113,8 +113,8 @@ def test_a_parcel_weighs_what_its_frame_does_and_holds_what_is_read_from_it(fede
     state = federation.states([COHORT])[-1]
 
     def round_by(post: Any) -> tuple[list[int], Closed]:
-        broadcast = open_round(method, network, state, 2, post, held_after(state))
-        down = read_broadcast(method, network, broadcast, 2, held_after(state))
+        broadcast = open_round(method, network, state, 2, post, held_before(method, state, 2))
+        down = read_broadcast(method, network, broadcast, 2, held_before(method, state, 2))
         drawn, remembered = batches(examples(), COHORT, 2), memory(method, network, COHORT)
         frames, _ = clients_turn(method, network, down, drawn, remembered, keys(COHORT, 2), post)
         closed = close_round(method, network, state, dict(zip(COHORT, frames, strict=True)), Key(0, 2))

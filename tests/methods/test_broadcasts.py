@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fedvote import FedAvg, FedVote
+from fedvote.codecs.held import CHECKSUM
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD, Signum
-from fedvote.rounds import held_after, open_round
+from fedvote.rounds import held_before, open_round
 from tests.toy import Federation
 
 OVERHEAD = 39 + 2 * (9 + 2) + 4  # a frame, two tensors, and two bytes each that say how they are written
@@ -17,21 +18,22 @@ def lengths(method: Method) -> tuple[Federation, int, int]:
     """Of the broadcast of round 3, to those who hold that of round 2, and to others."""
     federation = Federation(method)
     state = federation.states([range(5), range(5)])[-1]
-    frames = [open_round(method, federation.network, state, 3, held=held) for held in (held_after(state), None)]
-    return federation, len(frames[0]), len(frames[1])
+    brief = open_round(method, federation.network, state, 3, held=held_before(method, state, 3))
+    return federation, len(brief), len(open_round(method, federation.network, state, 3))
 
 
 @pytest.mark.parametrize("method", [SignSGD(), Signum(), SignSGD(server_lr=0.3)], ids=str)
 def test_signs_take_a_bit_a_weight_where_nobody_ties(method: Method) -> None:
     federation, brief, whole = lengths(method)
     D, F = federation.network.D, federation.network.F
-    assert brief == OVERHEAD + -(-D // 8) + -(-F // 8)
+    assert brief == OVERHEAD + 2 * CHECKSUM.size + -(-D // 8) + -(-F // 8)
     assert whole == OVERHEAD + 4 * (D + F)
 
 
 def test_of_few_weights_that_changed_the_others_are_not_told() -> None:
     _, brief, whole = lengths(FetchSGD(k=4, columns=40))
-    assert brief <= OVERHEAD + 2 * 5 + 2 * 7 + 4 * 4 < whole / 2  # planes of up to seven bits for the gaps
+    places = 2 * 5 + 2 * 7  # planes of up to seven bits for the gaps
+    assert brief <= OVERHEAD + 2 * CHECKSUM.size + places + 4 * 4 < whole / 2
 
 
 def test_weights_that_all_changed_are_told_whole() -> None:

@@ -1,17 +1,18 @@
-"""What both sides can work out from the shared seed takes one byte: the broadcast of the first round.
+"""What the receiver holds already takes five bytes: the broadcast of the first round, which the shared seed makes.
 
-A byte says how the rest is written. 0: nothing follows, the values are those both sides know. 1: by another codec.
+A byte says how the rest is written. 0: a checksum of the values, which are those that the receiver holds. 1: by another
+codec.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from fedvote.codecs.held import CHECKSUM, checksum, read_held
 from fedvote.core import Codec, WireError
 from fedvote.later import Length, then
 
@@ -22,30 +23,32 @@ KNOWN, SENT = b"\0", b"\1"
 class Known(Codec):
     tag: ClassVar[int] = 10
     sent: Codec  # how other values travel
-    known: Callable[[], Tensor]  # called only when it matters
+    held: Tensor | None = None  # what the receiver has
     count: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", self.sent.count)
 
     def encode(self, x: Tensor) -> bytes:
-        return KNOWN if self._is_known(x) else SENT + self.sent.encode(x)
+        if self.held is not None and self._is_held(x):
+            return KNOWN + checksum(self.held)
+        return SENT + self.sent.encode(x)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
-        if payload == KNOWN:
-            return self.known().to(device, copy=True)
-        if payload[:1] != SENT:
+        how, rest = payload[:1], payload[1:]
+        if how == SENT:
+            return self.sent.decode(rest, device)
+        if how != KNOWN:
             raise WireError(f"{len(payload)} bytes are neither values nor the word that they are known")
-        x = self.sent.decode(payload[1:], device)
-        if self._is_known(x):
-            raise WireError("known values sent at length, which no encoder does")
-        return x
+        held, rest = read_held(rest, self.held, device)
+        if rest:
+            raise WireError(f"{len(rest)} bytes after the word that the values are known")
+        return held.clone()
 
     def weigh_one(self, x: Tensor) -> Length:
-        if self._is_known(x):
-            return len(KNOWN)
+        if self._is_held(x):
+            return len(KNOWN) + CHECKSUM.size
         return then(self.sent.weigh_one(x), lambda length: len(SENT) + length)
 
-    def _is_known(self, x: Tensor) -> bool:
-        known = self.known()
-        return x.dtype == known.dtype and torch.equal(x, known.to(x.device))
+    def _is_held(self, x: Tensor) -> bool:
+        return self.held is not None and x.dtype == self.held.dtype and torch.equal(x, self.held.to(x.device))

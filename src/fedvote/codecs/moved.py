@@ -1,8 +1,8 @@
 """Floats that the receiver holds as they were before: those that changed, or which way each of them went.
 
-A byte says how the rest is written. 0: all of them, as floats. 1: the places of those that changed, and their values.
-2 or 3: for each, whether a step of known size went down (+1), up (-1) or (with 3) nowhere, as votes. The shortest that
-tells the receiver every bit is sent.
+A byte says how the rest is written. 0: all of them, as floats. Otherwise a checksum of the floats held follows; then,
+with 1, the places of those that changed, and their values; with 2 or 3, for each, whether a step of known size went
+down (+1), up (-1) or (with 3) nowhere, as votes. The shortest that tells the receiver every bit is sent.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from torch import Tensor
 
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.float32 import Float32
+from fedvote.codecs.held import CHECKSUM, checksum, read_held
 from fedvote.codecs.places import read_places, weigh_places, write_places
 from fedvote.codecs.ternary import Ternary
-from fedvote.core import Codec, NotHeldError, WireError
+from fedvote.core import Codec, WireError
 from fedvote.later import Length
 
 ALL, SOME, SIGNS, SIGNS_OR_NONE = b"\0", b"\1", b"\2", b"\3"
@@ -41,9 +42,7 @@ class Moved(Codec):
             return Float32(self.count).decode(rest, device)
         if how not in (SOME, SIGNS, SIGNS_OR_NONE):
             raise WireError(f"{len(payload)} bytes are neither floats nor what changed in them")
-        if self.held is None:
-            raise NotHeldError("what changed in floats of the round before, which are not here")
-        held = self.held.cpu()
+        held, rest = read_held(rest, self.held)
         if how == SOME:
             index, rest = read_places(rest, self.count)
             values = Float32(len(index)).decode(rest)
@@ -67,19 +66,19 @@ class Moved(Codec):
         lengths = {ALL: 1 + 4 * self.count}
         if self.held is not None and x.shape == (self.count,) and bool(x.isfinite().all()):
             changed, signs = self._changed(x), self._signs(x)
-            lengths[SOME] = 1 + weigh_places(changed) + 4 * len(changed)
+            lengths[SOME] = 1 + CHECKSUM.size + weigh_places(changed) + 4 * len(changed)
             if torch.equal(_bits(self._moved(self.held.to(x.device), signs)), _bits(x)):
                 two = bool(signs.all())
-                lengths[SIGNS if two else SIGNS_OR_NONE] = 1 + -(-self.count // (8 if two else 5))
+                lengths[SIGNS if two else SIGNS_OR_NONE] = 1 + CHECKSUM.size + -(-self.count // (8 if two else 5))
         return lengths
 
     def _written(self, how: bytes, x: Tensor) -> bytes:
-        if how == ALL:
+        if how == ALL or self.held is None:
             return Float32(self.count).encode(x)
         if how == SOME:
             changed = self._changed(x)
-            return write_places(changed) + Float32(len(changed)).encode(x[changed])
-        return (Binary if how == SIGNS else Ternary)(self.count).encode(self._signs(x))
+            return checksum(self.held) + write_places(changed) + Float32(len(changed)).encode(x[changed])
+        return checksum(self.held) + (Binary if how == SIGNS else Ternary)(self.count).encode(self._signs(x))
 
     def _changed(self, x: Tensor) -> Tensor:
         assert self.held is not None

@@ -2,9 +2,10 @@
 
 Who holds the numbers of the round before is told the new ones against those: a weight's soft vote seldom moves far.
 
-A byte says how the rest is written. 0: as bit planes, where that is shorter. 1 or 2: how many values there are (2
-bytes), the share of each but the first in 1/65536 (2 bytes each), and the numbers coded by those shares. With 2 there
-is a row of shares for every context, which is the number held, or a range of numbers where there are many.
+A byte says how the rest is written. 0: as bit planes, where that is shorter. 1: how many values there are (2 bytes),
+the share of each but the first in 1/65536 (2 bytes each), and the numbers coded by those shares. 2: a checksum of the
+numbers held, and the same with a row of shares for every context, which is the number held, or a range of numbers where
+there are many.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs import ans, coders
+from fedvote.codecs.held import CHECKSUM, checksum, read_held
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
-from fedvote.core import Codec, NotHeldError, WireError
+from fedvote.core import Codec, WireError
 from fedvote.later import Length, then
 
 PLANES, CODED, AGAINST = b"\0", b"\1", b"\2"
@@ -40,7 +42,8 @@ class Tallies(Codec):
     def encode(self, x: Tensor) -> bytes:
         plain_size = self._plain_size(x)
         if plan := self._plan(x, plain_size):
-            coded = plan.head + ans.encode(plan.blocks(x))
+            base = checksum(self.held) if plan.how == AGAINST and self.held is not None else b""
+            coded = plan.how + base + plan.table + ans.encode(plan.blocks(x))
             if len(coded) <= plain_size:
                 return coded
         return PLANES + Integers(self.count).encode(x)
@@ -49,10 +52,10 @@ class Tallies(Codec):
         how, rest = payload[:1], payload[1:]
         if how == PLANES:
             return Integers(self.count).decode(rest, device)
+        if how == AGAINST:
+            _, rest = read_held(rest, self.held)
         if how not in (CODED, AGAINST) or len(rest) < VALUES.size:
             raise WireError(f"{len(payload)} bytes are neither bit planes nor coded numbers")
-        if how == AGAINST and self.held is None:
-            raise NotHeldError("numbers coded against those of the round before, which are not here")
         values = VALUES.unpack_from(rest)[0]
         if not 2 <= values <= MOST_VALUES:
             raise WireError(f"numbers of {values} values, expected 2 to {MOST_VALUES}")
@@ -72,7 +75,7 @@ class Tallies(Codec):
             return plain_size
         blocks = plan.blocks(x)  # here, where the device is
         words = coders.length(self.count, lambda: blocks)
-        return then(words, lambda length: min(len(plan.head) + length, plain_size))
+        return then(words, lambda length: min(plan.head + length, plain_size))
 
     def _plan(self, x: Tensor, plain_size: int) -> _Plan | None:
         """The way of coding that should take the fewest bytes; None, where no table of shares is worth its bytes."""
@@ -129,9 +132,10 @@ class _Plan:
 
     def __init__(self, how: bytes, contexts: _Contexts, x: Tensor, values: int):
         counts = contexts.counts(x, values)
-        self.contexts, self.shares = contexts, _shares(counts)
-        self.head = how + VALUES.pack(values) + write_units(self.shares)
-        self.bits = 8 * len(self.head) - float((counts * np.log2(self.shares / UNIT)).sum())
+        self.how, self.contexts, self.shares = how, contexts, _shares(counts)
+        self.table = VALUES.pack(values) + write_units(self.shares)
+        self.head = len(how) + (CHECKSUM.size if how == AGAINST else 0) + len(self.table)  # bytes before the words
+        self.bits = 8 * self.head - float((counts * np.log2(self.shares / UNIT)).sum())
 
     def blocks(self, x: Tensor) -> ans.Blocks:
         groups = np.split(self.contexts.order(x).cpu().numpy(), np.cumsum(self.contexts.sizes)[:-1])

@@ -153,7 +153,7 @@ class FedVote(Method):
             level = Tallies(network.D)
         else:
             level = Tallies(network.D, held["level"], int(held["levels"]) + 1)
-        known = Known(level, lambda: to_level(self._first(network), self.grid))
+        known = Known(level, held["level"] if held else None)
         return {"level": known, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
 
     def unmoved(self, down: Message) -> Message:

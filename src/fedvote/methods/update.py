@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -44,15 +43,11 @@ class FloatMethod(Method):
         return 0.0
 
     def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
-        start = {"voted": network.start.voted, "float": network.start.floats}
+        def codec(name: str, count: int) -> Codec:
+            theirs = held[name] if held else None
+            return Known(Moved(count, theirs, self.step) if self.keeps_broadcast else Float32(count), theirs)
 
-        def sent(name: str) -> Codec:
-            count = len(start[name])
-            if not self.keeps_broadcast:
-                return Float32(count)
-            return Moved(count, held[name] if held else None, self.step)
-
-        return {name: Known(sent(name), partial(start.__getitem__, name)) for name in NAMES}
+        return {"voted": codec("voted", network.D), "float": codec("float", network.F)}
 
     def train(self, network: Network, down: Message, batches: Batches) -> list[Tensor]:
         """The voted (K, D) and float (K, F) weights of a stack of clients after their local steps."""

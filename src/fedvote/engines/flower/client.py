@@ -14,7 +14,7 @@ from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.site import clients_site
 from fedvote.engines.simulate import Simulation
 from fedvote.engines.simulate.device import repeatable
-from fedvote.rounds import clients_turn, hostile_turn, read_broadcast
+from fedvote.rounds import clients_turn, held_before, hostile_turn, read_broadcast
 
 
 def take_turn(task: Task, context: Context) -> bytes:
@@ -26,7 +26,9 @@ def take_turn(task: Task, context: Context) -> bytes:
     remembered = Memory(context.state, kept)
     with repeatable():
         memory = remembered.before(task.round, made.method.memory(network))
-        down = read_broadcast(made.method, network, task.broadcast, task.round, remembered.held(task.round - 1))
+        start = made.method.init(network, len(made.owned))
+        held = held_before(made.method, start, 1) if task.round == 1 else remembered.held(task.round - 1)
+        down = read_broadcast(made.method, network, task.broadcast, task.round, held)
         batches = made.batches(train, [key])
         sent, memory = clients_turn(made.method, network, down, batches, memory, [key])
         remembered.after(task.round, memory, down if made.method.keeps_broadcast else {})

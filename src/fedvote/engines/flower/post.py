@@ -43,6 +43,7 @@ class Answer:
     mendable: bool = False  # whether asking again may help
     again: bool = False  # whether this errand was answered before
     nbytes: int = 0  # of Flower's message
+    not_held: bool = False  # whether it says that it does not hold what its broadcast builds on
 
 
 @dataclass
@@ -92,7 +93,8 @@ class Post:
 def _read(errand: Errand, message: Message, again: bool) -> Answer:
     if message.has_error():
         text, mendable = _fault(message.error)
-        return Answer(errand, None, text, mendable, again)
+        not_held = NotHeldError.__name__ in (message.error.reason or "")
+        return Answer(errand, None, text, mendable, again, not_held=not_held)
     try:
         return Answer(errand, read_answer(message), again=again, nbytes=size(message))
     except WireError as error:
@@ -101,6 +103,4 @@ def _read(errand: Errand, message: Message, again: bool) -> Answer:
 
 def _fault(error: Error) -> tuple[str, bool]:
     text, mendable = FAULTS.get(error.code, (f"Flower's error {error.code}", False))
-    if not error.reason or error.code != 2:
-        return text, mendable
-    return f"{text} ({error.reason})", NotHeldError.__name__ in error.reason  # it can be sent the whole
+    return f"{text} ({error.reason})" if error.reason and error.code == 2 else text, mendable

@@ -6,7 +6,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from fedvote.engines.simulate.device import repeatable
 from fedvote.engines.simulate.simulation import traffic
 from fedvote.folder import write
 from fedvote.network import Network
-from fedvote.rounds import check_ballot, close_round, held_after, open_round
+from fedvote.rounds import check_ballot, close_round, held_before, open_round
 from fedvote.tables import as_table, to_toml
 
 LOOK = 3.0  # seconds between two looks at who is there
@@ -49,7 +49,7 @@ class Server:
     present: dict[int, int] = field(default_factory=dict)  # client -> node
     strangers: list[str] = field(default_factory=list)
     away: set[int] = field(default_factory=set)  # who did not vote when they last should have
-    holders: set[int] = field(default_factory=set)  # who have the last broadcast: they answered it, and nothing failed
+    holders: set[int] = field(default_factory=set)  # who have the last broadcast: they answered it
     _looked: float = NEVER
     _said: str = ""
 
@@ -96,7 +96,9 @@ class Server:
         began, made = self.clock(), self.made
         key, method = Key(made.seed, last.round + 1), made.method
         cohort = made.drawn(key)
-        held = held_after(last.state)
+        held = held_before(method, last.state, key.round)
+        if key.round == 1:
+            self.holders = set(cohort)
 
         @cache
         def broadcast(holds: bool) -> bytes:
@@ -176,7 +178,9 @@ class Server:
     def _hear(self, poll: Poll) -> bool:
         """Take in what has come; True if there was a ballot that counts."""
         answers = self.post.collect()
-        self.holders -= {answer.errand.client for answer in answers if answer.frame is None}
+        lacking = {answer.errand.client for answer in answers if answer.not_held} & self.holders
+        self.holders -= lacking  # they are asked again, with the whole broadcast, once
+        answers = [replace(answer, mendable=True) if answer.errand.client in lacking else answer for answer in answers]
         if any(answer.mendable for answer in answers):
             self._looked = NEVER  # somebody may have gone
         return any([poll.take(answer) for answer in answers])

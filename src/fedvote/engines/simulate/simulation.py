@@ -28,7 +28,7 @@ from fedvote.rounds import (
     clients_turn,
     close_round,
     draw_batches,
-    held_after,
+    held_before,
     hostile_turn,
     open_round,
     read_broadcast,
@@ -231,8 +231,9 @@ class Simulation:
         key = Key(self.seed, last.round + 1)
         cohort = self.drawn(key)
         post: Any = pack_stack if self.wire == "written" else weigh_stack
-        held = held_after(last.state)
-        holders = set(cohort).intersection(last.record.get("clients", ())) if held else set()
+        held = held_before(self.method, last.state, key.round)
+        before = last.record.get("clients", ()) if last.round else cohort
+        holders = set(cohort).intersection(before) if held else set()
         broadcasts: dict[bool, Any] = {}  # to those who hold the last one, and to the others
         down: Message = {}
         for holds in {client in holders for client in cohort}:
