@@ -26,8 +26,10 @@ def take_turn(task: Task, context: Context) -> bytes:
     remembered = Memory(context.state, kept)
     with repeatable():
         memory = remembered.before(task.round, made.method.memory(network))
-        start = made.method.init(network, len(made.owned))
-        held = held_before(made.method, start, 1) if task.round == 1 else remembered.held(task.round - 1)
+        if task.round == 1:
+            held = held_before(made.method, made.method.init(network, len(made.owned)), task.round)
+        else:
+            held = remembered.held(task.round - 1)
         down = read_broadcast(made.method, network, task.broadcast, task.round, held)
         batches = made.batches(train, [key])
         sent, memory = clients_turn(made.method, network, down, batches, memory, [key])
