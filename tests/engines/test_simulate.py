@@ -149,7 +149,7 @@ def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: 
         up.extend(map(len, frames))
         return frames, memory
 
-    monkeypatch.setattr(simulation, "open_round", spy_open)
+    monkeypatch.setattr("fedvote.engines.simulate.broadcast.open_round", spy_open)
     monkeypatch.setattr(simulation, "clients_turn", spy_turn)
     for snapshot in simulate(method, cohort=3, stack=2, wire="written").run():
         clients = snapshot.record["clients"]

@@ -14,25 +14,17 @@ from torch import Tensor, nn
 
 from fedvote.attacks import Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
-from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, Message, State, Weights
+from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
 from fedvote.descent import is_small
+from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.device import find_device, half_precision, repeatable, synchronise
 from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.rounds import (
-    check_attack,
-    clients_turn,
-    close_round,
-    draw_batches,
-    held_before,
-    hostile_turn,
-    open_round,
-    read_broadcast,
-)
+from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, hostile_turn
 
 CPU = torch.device("cpu")
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
@@ -231,15 +223,8 @@ class Simulation:
         key = Key(self.seed, last.round + 1)
         cohort = self.drawn(key)
         post: Any = pack_stack if self.wire == "written" else weigh_stack
-        held = held_before(self.method, last.state, key.round)
-        before = last.record.get("clients", ()) if last.round else cohort
-        holders = set(cohort).intersection(before) if held else set()
-        broadcasts: dict[bool, Any] = {}  # to those who hold the last one, and to the others
-        down: Message = {}
-        for holds in {client in holders for client in cohort}:
-            theirs = held if holds else None
-            broadcasts[holds] = open_round(self.method, network, last.state, key.round, post, theirs)
-            down = read_broadcast(self.method, network, broadcasts[holds], key.round, theirs)
+        before = last.record.get("clients", ()) if last.round else cohort  # the first, all make of the seed
+        down, told = broadcast(self.method, network, last.state, key.round, cohort, before, post)
         memory = {name: values.clone() for name, values in last.memory.items()}
         frames: dict[int, Any] = {}
 
@@ -260,8 +245,7 @@ class Simulation:
         closed = close_round(self.method, network, last.state, frames, key)
 
         def posted() -> dict[str, float]:
-            up, to = sum(map(len, frames.values())), [len(broadcasts[client in holders]) for client in cohort]
-            return traffic(up, sum(to), len(cohort), len(cohort), network.D)
+            return traffic(sum(map(len, frames.values())), told(), len(cohort), len(cohort), network.D)
 
         record = {
             "clients": cohort,
