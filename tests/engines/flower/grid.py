@@ -16,7 +16,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedvote.config import Config, parse
 from fedvote.engines.flower.client_app import app as client_app
-from fedvote.engines.flower.roster import load_roster
+from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
 from fedvote.engines.simulate import Snapshot
 from fedvote.experiment import record, simulation
@@ -152,3 +152,18 @@ def elect(
 def node_of(grid: FakeGrid, folder: Path, client: int) -> int:
     """The node that has this number."""
     return load_roster(folder, len(grid.nodes)).present(grid.get_nodes())[client]
+
+
+PATIENT = ("flower.deadline=20", "flower.patience=100", "flower.minimum=0.5")
+
+
+def number(grid: FakeGrid, client: int) -> int:
+    """The node that will have, or has, this number: the roster numbers newcomers in the order of their names."""
+    return Roster(len(grid.nodes)).enrol(grid.get_nodes()).present(grid.get_nodes())[client]
+
+
+def run(folder: Path, behave: dict[int, Behaviour], *settings: str, grid: FakeGrid | None = None) -> list[Any]:
+    """The records of a run of 4 clients, of which some do as told."""
+    grid = grid or grid_of(4)
+    grid.behave = {number(grid, client): then for client, then in behave.items()}
+    return [snapshot.record for snapshot in elect(small(*PATIENT, *settings), grid, folder)]
