@@ -61,9 +61,9 @@ batch = 32
 [engine]
 stack = 1
 [flower]
-quorum = 0.6
+quorum = 0.8
 minimum = 0.4
-deadline = 20
+deadline = 30
 patience = 120
 """
 KILLED, LATE, MUTANT = 0, 1, 2  # nodes; which client each becomes is the server's to say
@@ -126,7 +126,7 @@ def test_a_job_survives_the_world_and_says_what_happened(tmp_path: Path) -> None
     killed, late, mutant = (str(number[node]) for node in (KILLED, LATE, MUTANT))
     assert all("checksum" in record["refused"][mutant] for record in records if mutant in voted(record))
     assert all(int(mutant) not in record["counted"] for record in records)
-    assert sum(mutant in voted(record) for record in records) >= 4
+    assert all(mutant in voted(records[number]) for number in (1, 2))  # which waited for others until the deadline
     assert int(killed) not in records[1]["counted"] and killed in records[1]["failed"]
     assert any(int(killed) in record.get("returned", ()) for record in records[2:])
     assert late in records[2]["failed"] and int(late) not in records[2]["counted"]
