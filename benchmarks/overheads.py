@@ -1,6 +1,6 @@
 """What coding ballots and judging them add to a round: rounds with plain and with coded votes, and the rule alone.
 
-    python benchmarks/overheads.py --preset cifar10-silo --set engine.compile=true --out results/overheads-cifar10-silo.json
+    python benchmarks/overheads.py --set engine.compile=true --out results/overheads-cifar10-silo.json
 
 The first round of each also records or compiles the step. The rule judges random ballots, on which it takes as long.
 """
