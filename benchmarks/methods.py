@@ -4,8 +4,9 @@
 
 The search runs every rate of a method for a few rounds, and goes on with the one whose deployed model is the most
 accurate then. Too few rounds mislead: after 4 of them, FedAvg looks best at a rate that loses by 7 points after 20.
-Rates that were tried and methods that are in the file are not run again, and a run that was cut off goes on where it
-was; `--seconds` stops before a run that would begin later than that, and `--rounds 0` searches alone.
+Rates that were tried, for a few rounds or for all, are not run again, and a run that was cut off goes on where it
+was. A method with long runs at two rates, because rates were added to its search, keeps the better one; `long` in the
+file has both. `--seconds` stops before a run that would begin later than that, and `--rounds 0` searches alone.
 """
 
 from __future__ import annotations
@@ -73,20 +74,26 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 print(f"{name}: {contender.key} {rate} -> {tried[rate]:.4f}", flush=True)
                 options.searched.write_text(json.dumps(searched, indent=2) + "\n")
         best = max(tried, key=lambda rate: tried[rate])
-        settings = [*contender.settings, f"{contender.key}={best}", f"rounds={options.rounds}", *options.set]
-        known = name in found and found[name]["settings"] == settings
-        if known or options.rounds <= options.search or time.monotonic() - began > options.seconds:
+        long = found[name]["long"] if name in found else {}
+        if best in long or options.rounds <= options.search or time.monotonic() - began > options.seconds:
             continue
+        rounds = run_for(options.rounds, best)
+        long[best] = rounds[-1]["accuracy"]
+        print(f"{name}: {long[best]:.4f} at {contender.key} {best}", flush=True)
+        if long[best] == max(long.values()):
+            settings = [*contender.settings, f"{contender.key}={best}", f"rounds={options.rounds}", *options.set]
+            found[name] = {"settings": settings, "rounds": rounds}
         search = {"key": contender.key, "rounds": options.search, "accuracy": tried}
-        found[name] = {"settings": settings, "search": search, "rounds": run_for(options.rounds, best)}
-        print(f"{name}: {found[name]['rounds'][-1]['accuracy']:.4f} at {contender.key} {best}", flush=True)
+        found[name] |= {"search": search, "long": long}
         write(options, found)
     return found
 
 
 def write(options: argparse.Namespace, found: dict[str, Any]) -> None:
     ordered = {name: found[name] for name in CONTENDERS if name in found}
-    text = json.dumps({"preset": options.preset, "environment": environment(find_device("auto")), "methods": ordered})
+    kept = json.loads(options.out.read_text()) if options.out.exists() else {}  # a note that somebody made
+    made = {"preset": options.preset, "environment": environment(find_device("auto")), "methods": ordered}
+    text = json.dumps(kept | made)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(text + "\n")
 

@@ -53,7 +53,7 @@ def digests(down: Message, batches: Batches, keys: Sequence[Key]) -> list[bytes]
     names = []
     for row, key in enumerate(keys):
         name = received.copy()
-        name.update(repr((key, batches.steps_K and batches.steps_K[row], index_KSB.shape)).encode())
+        name.update(repr((key, batches.steps_K and batches.steps_K[row], index_KSB.shape[1:])).encode())
         name.update(index_KSB[row].numpy().tobytes() + labels_KSB[row].numpy().tobytes())
         names.append(name.digest())
     return names

@@ -109,6 +109,10 @@ def crowd(runs: Runs, hostile: int) -> str:
     return f"{hostile} of {runs.clients} hostile" if hostile else "nobody hostile"
 
 
+def file_name(attack: str) -> str:
+    return attack.replace(" %", "").replace(" ", "-")
+
+
 def round_charts(runs: Runs) -> list[Chart]:
     """One for every attack and number of hostile clients."""
 
@@ -118,7 +122,7 @@ def round_charts(runs: Runs) -> list[Chart]:
 
     def chart(hostile: int, attack: str) -> Chart:
         title = f"{attack}, {crowd(runs, hostile)}" if hostile else crowd(runs, hostile)
-        return Chart(f"{attack}-{hostile}", title, lines[hostile, attack], x, "round", y, PAPER.get(attack, ""))
+        return Chart(f"{file_name(attack)}-{hostile}", title, lines[hostile, attack], x, "round", y, PAPER.get(attack, ""))
 
     lines = {(h, attack): tuple(one_line(rule, attack, h) for rule in runs.rules) for h, attack in runs.groups}
     x, y = axes(lines.values())
@@ -138,7 +142,7 @@ def number_charts(runs: Runs) -> list[Chart]:
     lines = {attack: series for attack, series in lines.items() if any(len(each.points) > 1 for each in series)}
     x, y = axes(lines.values())
     return [
-        Chart(f"{attack}-by-number", attack, series, x, "hostile clients", y, PAPER.get(attack, ""))
+        Chart(f"{file_name(attack)}-by-number", attack, series, x, "hostile clients", y, PAPER.get(attack, ""))
         for attack, series in lines.items()
     ]
 

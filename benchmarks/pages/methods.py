@@ -37,12 +37,13 @@ def page(data: Mapping[str, Any]) -> Page:
     methods, config = data["methods"], read(data["preset"])
     explain = "The model that would be deployed: quantised for FedVote, float for the others. One seed each."
     explain += f" {PAPER.get(data['preset'], '')}"
+    note = data.get("note", "")
     by_round, by_uplink = charts(methods, turns(config))
     sections = [
         section(by_round.title, by_round.figure(), explain=explain),
         section(by_uplink.title, by_uplink.figure(), explain="What every megabyte from a client has bought so far."),
-        section("In numbers", numbers(methods, config), explain="Megabytes are those of one client in all rounds."),
-        section("Search for the rate", searched(methods), explain="Accuracy of short runs; the rate taken is bold."),
+        section("In numbers", numbers(methods, config), explain=f"Megabytes are of one client in all rounds. {note}"),
+        section("Search for the rate", searched(methods), explain=f"Accuracy of short runs; {taken(methods)}."),
     ]
     facts = facts_of(config, data["environment"], [one["rounds"][-1]["round"] for one in methods.values()])
     return Page(f"Methods compared: {data['preset']}", facts, sections, [by_round, by_uplink])
@@ -99,6 +100,13 @@ def numbers(methods: Mapping[str, Method], config: Config) -> Html:
 
     head = ["Method", "Rate", "Rounds", "Accuracy", "MB up", "MB down", "Bits a weight up"]
     return table(head, [row(name, one) for name, one in methods.items()], "numbers")
+
+
+def taken(methods: Mapping[str, Method]) -> str:
+    """How the rates that are shown were chosen."""
+    twice = [f"{name} ({', '.join(f'{r}: {percent(a)}' for r, a in one['long'].items())})"
+             for name, one in methods.items() if len(one.get("long", ())) > 1]  # fmt: skip
+    return "the rate taken is bold" + (f"; after runs of full length at two rates, of {', '.join(twice)}" * bool(twice))
 
 
 def searched(methods: Mapping[str, Method]) -> Html:

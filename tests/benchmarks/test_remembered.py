@@ -58,11 +58,11 @@ def test_only_what_differs_is_trained(remembered: Any) -> None:
     """In round 1 all runs begin alike: honest clients, and attackers with true labels, do the same in each of them."""
     turns: dict[bytes, Any] = {}
     known = []
-    for attack in (Inverse(), Partial(0.5), LabelFlip()):
-        one = replace(made(FedVote(), attack), method=remembered.Remembered.like(FedVote(), turns), rounds=1)
-        ends(one)
+    for attack, oracle in ((Inverse(), True), (Inverse(), False), (Partial(0.5), False), (LabelFlip(), False)):
+        one = made(FedVote(), attack, oracle=oracle)
+        ends(replace(one, method=remembered.Remembered.like(FedVote(), turns), rounds=1))
         known.append(len(turns))
-    assert known == [5, 5, 5 + 2]
+    assert known == [3, 3 + 2, 5, 5 + 2]  # an oracle trains the honest alone
 
 
 def test_another_seed_has_turns_of_its_own(remembered: Any) -> None:
