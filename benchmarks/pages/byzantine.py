@@ -122,7 +122,8 @@ def round_charts(runs: Runs) -> list[Chart]:
 
     def chart(hostile: int, attack: str) -> Chart:
         title = f"{attack}, {crowd(runs, hostile)}" if hostile else crowd(runs, hostile)
-        return Chart(f"{file_name(attack)}-{hostile}", title, lines[hostile, attack], x, "round", y, PAPER.get(attack, ""))
+        name, paper = f"{file_name(attack)}-{hostile}", PAPER.get(attack, "")
+        return Chart(name, title, lines[hostile, attack], x, "round", y, paper)
 
     lines = {(h, attack): tuple(one_line(rule, attack, h) for rule in runs.rules) for h, attack in runs.groups}
     x, y = axes(lines.values())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fedvote.method import Method
 
 SMALL = 100_000_000  # operations of a client's forward pass, below which clients share calls
+SMALL_COMPILED = 1_000_000_000  # the same on a GPU, with kernels made for that
 
 IMAGES = 5  # axes of a stack of batches of images
 
@@ -35,9 +36,13 @@ Loss = Callable[..., Tensor]
 class Stack:
     """The weights of K clients, and the gradients of what each of them minimises."""
 
-    def __init__(self, loss: Loss, start: Sequence[Tensor], together: bool = True):
+    def __init__(self, loss: Loss, start: Sequence[Tensor], together: bool = True, compiled: bool = False):
         """`together`: all clients in one call of the loss, instead of a call each."""
-        self.loss, self.together, self.clients = loss, together, len(start[0])
+        self.together, self.clients = together, len(start[0])
+        # all of it, since a compiled function inside of vmap would be run as it is
+        self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
+        if compiled:
+            self.losses = torch.compile(self.losses, dynamic=False)
         self.rows = [rows.clone() for rows in start]
         parts = self.rows if together else [row for rows in self.rows for row in rows]
         self.leaves = [part.detach().requires_grad_() for part in parts]
@@ -46,7 +51,7 @@ class Stack:
         """Leave in every leaf the gradient of its client's loss on its own batch."""
         with torch.enable_grad():
             if self.together:
-                self._gradients_of(self.leaves, vmap(self.loss)(*self.leaves, x_KB, y_KB).sum())
+                self._gradients_of(self.leaves, self.losses(*self.leaves, x_KB, y_KB).sum())
             else:
                 x_KB = channels_last(x_KB) if x_KB.ndim == IMAGES else x_KB
                 for client in range(self.clients):
@@ -54,7 +59,7 @@ class Stack:
 
     def gradients_of_one(self, client: int, x_B: Tensor, y_B: Tensor) -> None:
         leaves = self.leaves[client :: self.clients]
-        self._gradients_of(leaves, self.loss(*leaves, x_B, y_B))
+        self._gradients_of(leaves, self.losses(*leaves, x_B, y_B))
 
     @staticmethod
     def _gradients_of(leaves: Sequence[Tensor], loss: Tensor) -> None:
@@ -77,7 +82,7 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
 
 def is_small(network: Network, x_B: Tensor) -> bool:
     """Whether a client's step is too little work for calls of its own."""
-    return network.operations(x_B) < SMALL
+    return network.operations(x_B) < (SMALL_COMPILED if network.compiled and x_B.is_cuda else SMALL)
 
 
 def _room_for(start: Sequence[Tensor]) -> list[Tensor]:
@@ -92,8 +97,10 @@ def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) 
         optimizer.step()
         # who has fewer steps than others is done: what becomes of its row after that is nobody's
         if ending := batches.ending(step):
+            # all at once without a list of them, which would have to be sent to a GPU
+            these = slice(batches.clients) if len(ending) == batches.clients else ending
             for rows, final in zip(stack.rows, ended, strict=True):
-                final[ending] = rows[ending]
+                final[these] = rows[these]
     return ended
 
 

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from math import prod
 
 import torch
@@ -22,6 +23,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import Key, ModelError, State, Weights
+from fedvote.products import as_products
 from fedvote.validate import VOTABLE, problems, refuse
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -99,7 +101,13 @@ class Network:
         other.start = Weights(self.start.voted.to(device), self.start.floats.to(device))
         return other
 
-    @property
+    def as_products(self) -> Network:
+        """The same function with its layers written as matrix products: see products.py for what that is good for."""
+        other = copy.copy(self)
+        other._batch = as_products(self._batch, self._half)
+        return other
+
+    @cached_property
     def fingerprint(self) -> bytes:
         """Eight bytes that two networks share only if their layers have the same names and shapes."""
         layout = repr([(slot.name, slot.shape) for slot in (*self.voted, *self.floats)])

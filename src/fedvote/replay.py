@@ -1,7 +1,8 @@
 """A local step of many clients on a GPU, recorded once as a CUDA graph and replayed ever after.
 
 Where one client's step is large enough to be worth kernels of its own, clients run side by side on a few streams;
-their convolutions keep the layout that tensor cores like. Where it is small, all clients share each kernel, by vmap.
+their convolutions keep the layout that tensor cores like. Where it is small, all clients share each kernel, by vmap;
+kernels made for that share more (products.py).
 Either way the host says one word a step instead of thousands. What is computed does not depend on the recording.
 """
 
@@ -31,8 +32,16 @@ RECORDINGS = 2  # that a network keeps
 class Replay(Stack):
     """A stack whose gradients are found by replaying a recording of how they were found the first time."""
 
-    def __init__(self, loss: Loss, start: Sequence[Tensor], x_KB: Tensor, y_KB: Tensor, together: bool):
-        super().__init__(loss, start, together)
+    def __init__(
+        self,
+        loss: Loss,
+        start: Sequence[Tensor],
+        x_KB: Tensor,
+        y_KB: Tensor,
+        together: bool,
+        compiled: bool = False,
+    ):
+        super().__init__(loss, start, together, compiled)
         images = x_KB.ndim == IMAGES and not together
         self.x_KB, self.y_KB = (channels_last(x_KB) if images else x_KB).clone(), y_KB.clone()
         self._streams = [torch.cuda.Stream() for _ in range(1 if together else STREAMS)]
@@ -45,7 +54,7 @@ class Replay(Stack):
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, stream=recording, capture_error_mode="thread_local"):
             self._find()
-        del self.loss  # which nothing calls again, and which holds the network
+        del self.losses  # which nothing calls again, and which hold the network
 
     def begin(self, start: Sequence[Tensor]) -> None:
         """Other weights in the same place."""
@@ -96,11 +105,11 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
             recorded.replay.begin(start)
             return recorded.replay
     del known[: len(known) - RECORDINGS + 1]
-    loss: Loss = partial(method.objective, network)
+    together = is_small(network, x_KB[0])
+    shaped = network.as_products() if network.compiled and together else network
     if network.compiled:
         torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
-        loss = torch.compile(loss, dynamic=False)
-    made = Replay(loss, start, x_KB, y_KB, is_small(network, x_KB[0]))
+    made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled)
     known.append(Recorded(method, shapes, made))
     return made
 

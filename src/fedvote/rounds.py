@@ -189,11 +189,11 @@ def _read(frame: bytes | Parcel, header: Header, codecs: dict[str, Codec], devic
 def stack_rows(rows: Sequence[torch.Tensor]) -> torch.Tensor:
     """`torch.stack`, without a copy where the rows lie one after the other in memory, as the simulator's do."""
     first, size = rows[0], rows[0].numel()
-    beside = all(
-        row.is_contiguous()
+    step = size * first.element_size()
+    beside = rows[-1].untyped_storage().data_ptr() == first.untyped_storage().data_ptr() and all(
+        row.data_ptr() == first.data_ptr() + k * step
+        and row.is_contiguous()
         and (row.shape, row.dtype) == (first.shape, first.dtype)
-        and row.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
-        and row.storage_offset() == first.storage_offset() + k * size
         for k, row in enumerate(rows)
     )
     return first.as_strided((len(rows), *first.shape), (size, *first.stride())) if beside else torch.stack(list(rows))
@@ -201,5 +201,5 @@ def stack_rows(rows: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def _shuffled(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
     generator = key.torch("batches")
-    passes = max(1, -(-count // len(rows)))
-    return torch.cat([rows[torch.randperm(len(rows), generator=generator)] for _ in range(passes)])[:count]
+    passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(max(1, -(-count // len(rows))))]
+    return (torch.cat(passes) if len(passes) > 1 else passes[0])[:count]

@@ -72,6 +72,7 @@ def weigh_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Cod
     """The same as parcels: what `unpack` makes of each frame, and how many bytes it has."""
     _check_names(stack, codecs)
     weights = {name: codec.weigh(stack[name]) for name, codec in codecs.items()}
+    rows = {name: values.unbind() for name, values in stack.items()}
     parcels = []
     for k in range(len(headers)):
         refusal = ""
@@ -79,9 +80,9 @@ def weigh_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Cod
         for name, codec in codecs.items():
             weight = weights[name][k]
             if isinstance(weight, WireError):
-                weight, refusal = len(codec.encode(stack[name][k])), refusal or str(weight)
+                weight, refusal = len(codec.encode(rows[name][k])), refusal or str(weight)
             lengths.append(weight)
-        parcels.append(Parcel({name: rows[k] for name, rows in stack.items()}, lengths, refusal))
+        parcels.append(Parcel({name: each[k] for name, each in rows.items()}, lengths, refusal))
     return parcels
 
 
