@@ -65,18 +65,31 @@ def read_broadcast(
     return _read(broadcast, header, method.downlink(network, held), network.start.voted.device)
 
 
+def draw_order(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
+    """A client's examples in the order in which it takes `count` of them: all in random order, again and again."""
+    generator = key.torch("batches")
+    passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(max(1, -(-count // len(rows))))]
+    return (torch.cat(passes) if len(passes) > 1 else passes[0])[:count]
+
+
 def draw_batches(
-    examples: Examples, owned: Sequence[torch.Tensor], steps: int | Sequence[int], batch: int, keys: Sequence[Key]
+    examples: Examples,
+    owned: Sequence[torch.Tensor],
+    steps: int | Sequence[int],
+    batch: int,
+    keys: Sequence[Key],
+    orders: Sequence[torch.Tensor] | None = None,
 ) -> Batches:
     """Every client's mini-batches: its examples in random order, again and again, cut into batches.
 
     Where clients take different numbers of steps, there are as many batches as the longest turn has; the others'
-    first ones are the same as if they were alone.
+    first ones are the same as if they were alone. `orders`: what `draw_order` made for at least as many examples.
     """
     device = examples.y.device
     steps_K = (steps,) * len(keys) if isinstance(steps, int) else tuple(steps)
-    index = [_shuffled(rows, max(steps_K) * batch, key) for rows, key in zip(owned, keys, strict=True)]
-    index_KSB = torch.stack(index).view(len(keys), max(steps_K), batch)
+    count = max(steps_K) * batch
+    orders = orders or [draw_order(rows, count, key) for rows, key in zip(owned, keys, strict=True)]
+    index_KSB = torch.stack([order[:count] for order in orders]).view(len(keys), max(steps_K), batch)
     samples_K = torch.tensor([len(rows) for rows in owned], device=device)
     return Batches(examples, index_KSB.to(device), samples_K, steps_K=None if isinstance(steps, int) else steps_K)
 
@@ -197,9 +210,3 @@ def stack_rows(rows: Sequence[torch.Tensor]) -> torch.Tensor:
         for k, row in enumerate(rows)
     )
     return first.as_strided((len(rows), *first.shape), (size, *first.stride())) if beside else torch.stack(list(rows))
-
-
-def _shuffled(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
-    generator = key.torch("batches")
-    passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(max(1, -(-count // len(rows))))]
-    return (torch.cat(passes) if len(passes) > 1 else passes[0])[:count]

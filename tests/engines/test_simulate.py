@@ -22,7 +22,7 @@ from fedvote.methods import fedvote
 from fedvote.network import Network
 from fedvote.quantize import round_stack
 from fedvote.reputation import Proportional
-from fedvote.rounds import clients_turn, open_round
+from fedvote.rounds import clients_turn, draw_batches, open_round
 from tests.toy import assert_close, assert_same, dataset, module
 
 DOCUMENTED = {
@@ -104,6 +104,40 @@ def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatc
     assert whole_KD.shape == (5, 72)
     torch.testing.assert_close(parts_KD, whole_KD, rtol=1e-3, atol=1e-4)
     assert torch.equal(parts_votes_KD, votes_KD)
+
+
+@pytest.mark.parametrize("options", [{}, {"epochs": 0.7}, {"hostile": 2, "oracle": True}, {"stack": 1}], ids=str)
+def test_what_is_drawn_a_round_ahead_is_what_the_round_would_draw(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = simulate(FedAvg(), cohort=3, **options)
+    drawn: list[tuple[int, int]] = []
+
+    def spy(train: Any, owned: Any, steps: Any, batch: int, keys: Sequence[Key], orders: Any) -> Batches:
+        own, ahead = (draw_batches(train, owned, steps, batch, keys, given) for given in (None, orders))
+        assert len(orders) == len(keys) and torch.equal(own.index_KSB, ahead.index_KSB)
+        drawn.extend((key.round, key.client) for key in keys)
+        return ahead
+
+    monkeypatch.setattr(simulation, "draw_batches", spy)
+    cohorts = [snapshot.record["clients"] for snapshot in made.run()]
+    assert drawn == [(round, client) for round, cohort in enumerate(cohorts, 1) for client in cohort]
+
+
+def test_nothing_is_drawn_twice_or_for_a_round_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+    orders = Simulation.orders
+
+    def spy(self: Simulation, round: int) -> Any:
+        rounds.append(round)
+        return orders(self, round)
+
+    monkeypatch.setattr(Simulation, "orders", spy)
+    made = simulate(FedAvg(), cohort=3, stack=1)
+    first, *_ = made.run()
+    assert rounds == [1, 2, 3]
+    list(made.run(first))
+    assert rounds == [1, 2, 3, 2, 3]
 
 
 def test_a_cohort_is_drawn_by_seed_and_round_and_everybody_is_drawn_sooner_or_later() -> None:

@@ -17,6 +17,7 @@ from fedvote.codecs import pack_stack, weigh_stack
 from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.data.partition import Dirichlet, Partition, divide
 from fedvote.descent import is_small
+from fedvote.engines.simulate.ahead import Ahead, Orders
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.device import find_device, half_precision, repeatable, synchronise
@@ -24,7 +25,7 @@ from fedvote.engines.simulate.evaluate import judge
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, hostile_turn
+from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, draw_order, hostile_turn
 
 CPU = torch.device("cpu")
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
@@ -157,12 +158,12 @@ class Simulation:
         """A snapshot after every round, from the one after `since` to the last."""
         network, train = self.placed(), self.data.train.to(self.device)
         test, calibration = self.test(), self.calibration(train)
-        chunks = Chunks(self.stack or self.fitting(network, train))
+        chunks, ahead = Chunks(self.stack or self.fitting(network, train)), Ahead(self.orders, self.rounds)
         snapshot = _to(since or self.start(), self.device)
         while snapshot.round < self.rounds:
             began = time.perf_counter()
             with repeatable():
-                snapshot, posted = self._round(snapshot, network, train, chunks)
+                snapshot, posted = self._round(snapshot, network, train, chunks, ahead)
                 synchronise(self.device)
                 trained = time.perf_counter()
                 quality = self.quality(snapshot, network, test, calibration)
@@ -217,7 +218,7 @@ class Simulation:
         return [client for client in drawn if not (self.oracle and client in self.hostile)]
 
     def _round(
-        self, last: Snapshot, network: Network, train: Examples, chunks: Chunks
+        self, last: Snapshot, network: Network, train: Examples, chunks: Chunks, ahead: Ahead
     ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
         """The next snapshot, and a way to find out what was sent, which may take longer."""
         key = Key(self.seed, last.round + 1)
@@ -227,12 +228,17 @@ class Simulation:
         down, told = broadcast(self.method, network, last.state, key.round, cohort, before, post)
         memory = {name: values.clone() for name, values in last.memory.items()}
         frames: dict[int, Any] = {}
+        orders = ahead.of(key.round)
+
+        def post_trained(*arguments: Any) -> Any:
+            ahead.prepare(key.round + 1)  # a GPU may still be busy with what is to be posted
+            return post(*arguments)
 
         def turn(clients: Sequence[int], idle: bool = False) -> None:
             keys = [Key(self.seed, key.round, client) for client in clients]
             mine = {name: values[clients] for name, values in memory.items()}
-            batches = self.batches(train, keys, idle)
-            sent, mine = clients_turn(self.method, network, down, batches, mine, keys, post)
+            batches = self.batches(train, keys, idle, orders)
+            sent, mine = clients_turn(self.method, network, down, batches, mine, keys, post_trained)
             frames.update(zip(clients, sent, strict=True))
             for name, values in mine.items():
                 memory[name][clients] = values
@@ -259,11 +265,21 @@ class Simulation:
         hostile = [client for client in cohort if client in self.hostile]
         return hostile if not self.attack.trains and len(hostile) < len(cohort) else []
 
-    def batches(self, train: Examples, keys: Sequence[Key], idle: bool = False) -> Batches:
+    def orders(self, round: int) -> Orders:
+        """In which order the clients of a round take their examples."""
+        cohort = self.drawn(Key(self.seed, round))
+        steps = self.turns([len(self.owned[client]) for client in cohort])
+        count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.batch
+        return {client: draw_order(self.owned[client], count, Key(self.seed, round, client)) for client in cohort}
+
+    def batches(
+        self, train: Examples, keys: Sequence[Key], idle: bool = False, orders: Orders | None = None
+    ) -> Batches:
         """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
         owned = [self.owned[key.client] for key in keys]
         steps = 0 if idle else self.turns([len(rows) for rows in owned])
-        batches = draw_batches(train, owned, steps, self.batch, keys)
+        known = [orders[key.client] for key in keys] if orders else None
+        batches = draw_batches(train, owned, steps, self.batch, keys, known)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         if not hostile or type(self.attack).poison is Attack.poison:
             return batches
