@@ -6,6 +6,7 @@ from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.colluders import Colluders
 from fedvote.attacks.inner_product import InnerProduct
+from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
 from fedvote.attacks.min_max import MinMax
@@ -27,6 +28,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "a-little-is-enough": ALittleIsEnough,
     "inner-product": InnerProduct,
     "min-max": MinMax,
+    "insider": Insider,
 }
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Attack",
     "Colluders",
     "InnerProduct",
+    "Insider",
     "Inverse",
     "LabelFlip",
     "MinMax",

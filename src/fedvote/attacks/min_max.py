@@ -24,12 +24,10 @@ from torch import Tensor
 
 from fedvote.aggregate.blocks import squared_distances
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.together import consensus, spread
+from fedvote.attacks.together import check_flip, flips, spread
 from fedvote.core import ConfigError, Key, Message
-from fedvote.quantize import threshold_binary
 
 DIRECTIONS = ("unit", "std", "sign")
-FLIPS = ("weakest", "strongest")
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,9 @@ class MinMax(Attack):
     flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
 
     def __post_init__(self) -> None:
-        for name, value, known in (("direction", self.direction, DIRECTIONS), ("flip", self.flip, FLIPS)):
-            if value not in known:
-                raise ConfigError(f"{name} is {value!r}, expected one of: {', '.join(known)}")
+        check_flip(self.flip)
+        if self.direction not in DIRECTIONS:
+            raise ConfigError(f"direction is {self.direction!r}, expected one of: {', '.join(DIRECTIONS)}")
 
     def tamper(self, seen: Seen) -> Message:
         honest = {name: seen.honest[name] for name in seen.bulk}
@@ -84,16 +82,10 @@ def reach(honest_GN: Tensor, mean_N: Tensor, along_N: Tensor) -> float:
 
 def flipped(honest_GN: Tensor, key: Key, flip: str) -> Tensor:
     """The honest plurality with the most votes flipped that keep it as close to the honest as they are themselves."""
-    winner_N = consensus(honest_GN, key)
-
-    # a vote for 0 is flipped to the rarer sign
-    loser_N = torch.where(winner_N != 0, -winner_N, threshold_binary(-honest_GN.sum(0, dtype=torch.int32)))
-    lead_N = (honest_GN == winner_N).sum(0, dtype=torch.int32) - (honest_GN == loser_N).sum(0, dtype=torch.int32)
-    lots_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
-    order_N = lots_N[lead_N[lots_N].argsort(stable=True, descending=flip == "strongest")]
+    winner_N, loser_N, order_N = flips(honest_GN, key, flip)
 
     # d_i(k) = d_i(0) + sum over the first k flips of 1(w_i = winner) - 1(w_i = loser)
-    farthest_N = torch.zeros(len(lead_N) + 1, dtype=torch.int32, device=lead_N.device)
+    farthest_N = torch.zeros(len(order_N) + 1, dtype=torch.int32, device=order_N.device)
     for votes_N in honest_GN:
         farther_N = (votes_N == winner_N).int() - (votes_N == loser_N).int()
         steps_N = torch.cat([(votes_N != winner_N).sum(dtype=torch.int32)[None], farther_N[order_N]])
@@ -102,8 +94,8 @@ def flipped(honest_GN: Tensor, key: Key, flip: str) -> Tensor:
     # the largest k with max_i d_i(k) <= max_ij d_ij; none at all where the plurality itself is farther than that
     widest = max((int((a != b).sum()) for a, b in combinations(honest_GN, 2)), default=0)
     within = (farthest_N <= widest).nonzero()
-    flips = order_N[: int(within[-1]) if len(within) else 0]
-    return winner_N.index_copy(0, flips, loser_N[flips])
+    these = order_N[: int(within[-1]) if len(within) else 0]
+    return winner_N.index_copy(0, these, loser_N[these])
 
 
 def _flat(message: Message, axis: int) -> Tensor:

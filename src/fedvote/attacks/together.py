@@ -1,4 +1,4 @@
-"""What attackers make of the messages of several clients: one that stands for all, and votes drawn about a mean."""
+"""What attackers make of several clients' messages: one that stands for all, votes about a mean, votes to flip."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fedvote.core import Key
-from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally
+from fedvote.core import ConfigError, Key
+from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally, threshold_binary
+
+FLIPS = ("weakest", "strongest")
 
 
 def alphabet_of(votes: Tensor) -> Alphabet:
@@ -36,3 +38,19 @@ def sent_about(mean_N: Tensor, like_HN: Tensor, keys: Sequence[Key], purpose: st
         return mean_N.expand_as(like_HN)
     generators = [key.torch(f"attack {purpose}", like_HN.device) for key in keys]
     return round_stack(mean_N.clamp(-1, 1).expand_as(like_HN), alphabet_of(like_HN), generators)
+
+
+def check_flip(flip: str) -> None:
+    if flip not in FLIPS:
+        raise ConfigError(f"flip is {flip!r}, expected one of: {', '.join(FLIPS)}")
+
+
+def flips(honest_GN: Tensor, key: Key, flip: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The honest plurality, what to vote against it, and in which order: where it leads by least, or by most, first."""
+    winner_N = consensus(honest_GN, key)
+
+    # a vote for 0 is flipped to the rarer sign
+    loser_N = torch.where(winner_N != 0, -winner_N, threshold_binary(-honest_GN.sum(0, dtype=torch.int32)))
+    lead_N = (honest_GN == winner_N).sum(0, dtype=torch.int32) - (honest_GN == loser_N).sum(0, dtype=torch.int32)
+    lots_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
+    return winner_N, loser_N, lots_N[lead_N[lots_N].argsort(stable=True, descending=flip == "strongest")]

@@ -1,0 +1,71 @@
+"""Insider: as much harm as the reputation rule lets pass. Knows every honest message, and the rule itself.
+
+Each attacker trains honestly and votes as it would, except on some weights, the same for all attackers, on which it
+votes against the honest plurality. How many these are is settled by trying: all attackers run the server's rule on the
+ballots of the round, as if everybody were in good standing, and take the most with which none of them is left out.
+Floats have no such rule, and are pushed as in min-max.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.min_max import pushed
+from fedvote.attacks.together import alphabet_of, check_flip, flips
+from fedvote.core import Message
+from fedvote.reputation import REPUTATIONS, Ballots, Camps, Reputation
+
+HALVINGS = 12  # of the range in which the number of flips is looked for
+
+
+@dataclass(frozen=True)
+class Insider(Attack):
+    omniscient: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    rule: Reputation = field(default=Camps(), metadata={"registry": REPUTATIONS})  # which it has to pass
+    flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
+
+    def __post_init__(self) -> None:
+        check_flip(self.flip)
+
+    def tamper(self, seen: Seen) -> Message:
+        sent = dict(seen.own)
+        floats = {name: seen.honest[name] for name in seen.bulk if seen.own[name].is_floating_point()}
+        for name, vector in pushed(floats, seen.unmoved, "unit").items():
+            sent[name] = vector.expand_as(seen.own[name])
+        for name in seen.bulk:
+            if name not in floats:
+                sent[name] = self.flipped(name, seen)
+        return sent
+
+    def flipped(self, name: str, seen: Seen) -> Tensor:
+        own_HN, honest_GN = seen.own[name], seen.honest[name]
+        _, loser_N, order_N = flips(honest_GN, seen.shared, self.flip)
+
+        def forged(many: int) -> Tensor:
+            these = order_N[:many]
+            return own_HN.index_copy(1, these, loser_N[these].expand(len(own_HN), -1))
+
+        # the largest number of flips with which all attackers keep a weight, as far as halving finds it
+        most, too_many = 0, len(order_N) + 1
+        for _ in range(HALVINGS):
+            many = (most + too_many) // 2
+            if self.passes(forged(many), honest_GN, seen, name):
+                most = many
+            else:
+                too_many = many
+        return forged(most)
+
+    def passes(self, forged_HN: Tensor, honest_GN: Tensor, seen: Seen, name: str) -> bool:
+        """Whether the rule gives every attacker a weight."""
+        votes_KN = torch.cat([forged_HN, honest_GN])
+        clients_K = torch.arange(len(votes_KN), device=votes_KN.device)
+        start_N = seen.unmoved.get(name, torch.zeros_like(votes_KN[0], dtype=torch.float32))
+        memory = {part: values.to(votes_KN.device) for part, values in self.rule.init(len(votes_KN)).items()}
+        ballots = Ballots(votes_KN, clients_K, start_N, alphabet_of(votes_KN))
+        return bool((self.rule.judge(memory, ballots, seen.shared).soft_K[: len(forged_HN)] > 0).all())

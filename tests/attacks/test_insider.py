@@ -1,0 +1,81 @@
+"""The insider does what the rule lets pass, and no less."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedvote.attacks import Insider, MinMax, Omniscient
+from fedvote.attacks.insider import HALVINGS
+from fedvote.config import read
+from fedvote.core import ConfigError, Key
+from fedvote.quantize import BINARY
+from fedvote.reputation import Ballots, Camps, Cut, Reputation, Uniform
+from tests.attacks.messages import floats, leaning, sent
+from tests.toy import assert_same
+
+N = 4000
+
+
+def weights(rule: Reputation, hostile_HN: Tensor, honest_GN: Tensor) -> Tensor:
+    """What the rule gives to each attacker, all clients being new to it."""
+    votes = torch.cat([honest_GN, hostile_HN])  # other places than the attack tries
+    ballots = Ballots(votes, torch.arange(len(votes)), torch.zeros(votes.shape[1]), BINARY)
+    return rule.judge(rule.init(len(votes)), ballots, Key(0, 7)).soft_K[len(honest_GN) :]
+
+
+@pytest.mark.parametrize("rule", [Camps(), Cut()], ids=str)
+def test_nobody_is_left_out_and_only_votes_against_the_plurality_are_changed(rule: Reputation) -> None:
+    own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
+    forged = sent(Insider(rule), own, honest)["votes"]
+    assert (weights(rule, forged, honest["votes"]) > 0).all()
+    changed, plurality = forged != own["votes"], honest["votes"].sum(0).sign().char()
+    assert changed.sum(1).min() > 0 and (forged == -plurality)[changed].all()
+
+
+def test_more_flips_would_not_pass() -> None:
+    own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
+    forged = sent(Insider(), own, honest)["votes"]
+    plurality = honest["votes"].sum(0).sign().char()
+    more = torch.where(torch.arange(N) % 8 == 0, -plurality, forged)
+    assert (weights(Camps(), more, honest["votes"]) == 0).any()
+
+
+def test_among_fewer_attackers_as_among_many_all_flip_the_same_weights() -> None:
+    honest = leaning(9, N, seed=2)
+    plurality = honest["votes"].sum(0).sign()
+    for attackers in (1, 5):
+        own = leaning(attackers, N, seed=3)
+        forged = sent(Insider(), own, honest)["votes"]
+        open_to_all = (own["votes"] == plurality).all(0)
+        flipped = (forged != own["votes"])[:, open_to_all]
+        assert torch.equal(flipped.any(0), flipped.all(0))
+
+
+def test_a_rule_that_lets_everything_pass_gets_the_opposite_of_the_plurality() -> None:
+    own, honest = leaning(2, 2 ** (HALVINGS - 1)), leaning(3, 2 ** (HALVINGS - 1), seed=2)
+    assert_same(sent(Insider(Uniform()), own, honest), sent(Omniscient(), own, honest))
+
+
+@pytest.mark.parametrize("flip", ["weakest", "strongest"])
+def test_votes_are_flipped_where_the_plurality_leads_by_least_or_by_most(flip: str) -> None:
+    own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
+    lead = honest["votes"].sum(0).abs()
+    changed = (sent(Insider(flip=flip), own, honest)["votes"] != own["votes"]).any(0)
+    mean, others = lead[changed].float().mean(), lead[~changed].float().mean()
+    assert mean < others - 1 if flip == "weakest" else mean > others + 1
+
+
+def test_floats_are_pushed_as_in_min_max() -> None:
+    honest = floats([1.0, 5.0, 0.0], [3.0, 5.0, 1.0])
+    assert_same(sent(Insider(), honest, honest), sent(MinMax(), honest, honest))
+
+
+def test_the_rule_is_part_of_the_configuration() -> None:
+    settings = ["attack=insider", "attack.rule=camps", "attack.rule.gap=5", "attack.flip=strongest"]
+    assert read("quickstart", settings).attack == Insider(Camps(gap=5), "strongest")
+    with pytest.raises(ConfigError, match=re.escape("flip is 'most', expected one of: weakest, strongest")):
+        Insider(flip="most")
