@@ -26,6 +26,7 @@ from fedvote.engines.simulate.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote
+from fedvote.reputation import REPUTATIONS
 
 ATTACKS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -39,7 +40,9 @@ ATTACKS: dict[str, tuple[str, ...]] = {
     "partial 70 %": ("attack=partial", "attack.share=0.7"),
     "colluders": ("attack=colluders",),
     "min-max": ("attack=min-max",),
+    "insider": ("attack=insider", "attack.rule={rule}"),
 }
+"""What hostile clients do; the insider knows the rule that it has to pass."""
 MAIN = ("inverse", "label-flip", "random", "omniscient")
 FEDAVG = ("method=fedavg", "method.lr=0.001")
 RULES: dict[str, tuple[str, ...]] = {
@@ -130,7 +133,8 @@ def main() -> None:
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
             voted = [] if any(s.startswith("method=") for s in RULES[rule]) else options.set
             ruled = [setting.format(hostile=hostile) for setting in RULES[rule]]
-            run = measure([*common, *voted, *ruled, *ATTACKS[attack]], options.preset, data, turns)
+            attacked = [setting.format(rule=rule if rule in REPUTATIONS else "camps") for setting in ATTACKS[attack]]
+            run = measure([*common, *voted, *ruled, *attacked], options.preset, data, turns)
             done["runs"][name] = run
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(done) + "\n")
