@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
 
-from fedvote import FedAvg, descent
+from fedvote import FedAvg, FedVote, descent
 from fedvote.core import ConfigError
-from fedvote.descent import descend, is_small
+from fedvote.descent import descend, is_small, takes_parts
 from fedvote.method import ELEMENTWISE, FUSED
 from fedvote.models import MODELS
 from fedvote.network import Network
@@ -109,6 +109,24 @@ def test_clients_with_fewer_steps_end_where_they_would_alone(method: FedAvg) -> 
         for rows, alone in zip(together, ends([client], [steps]), strict=True):
             torch.testing.assert_close(rows[row], alone[0], rtol=1e-3, atol=1e-4)
     assert not torch.allclose(ends([0], [5])[0], ends([0], [6])[0], atol=1e-4), "a step more makes no difference"
+
+
+@dataclass(frozen=True)
+class Near(FedAvg):
+    """A method of somebody's own, which computes with whole vectors."""
+
+    def objective(self, network: Network, *weights: Any) -> torch.Tensor:
+        voted, floats, x_B, y_B = weights
+        near: torch.Tensor = (voted - network.start.voted).square().sum()
+        return network.loss(voted, floats, x_B, y_B) + 10 * near
+
+
+def test_an_objective_is_given_parts_only_where_it_says_that_it_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descent, "SMALL", 0)  # so that clients have calls of their own
+    assert takes_parts(FedAvg()) and takes_parts(FedVote()) and not takes_parts(Near())
+    near, far = (trained(method, [0, 1])[0] for method in (Near(lr=0.01), FedAvg(lr=0.01)))
+    start = Network(module()).start.voted
+    assert 0 < (near - start).norm() < (far - start).norm()
 
 
 def test_a_small_network_is_small_and_a_large_one_is_not() -> None:

@@ -36,18 +36,35 @@ def test_clients_one_by_one_have_the_gradients_they_have_together(method: Method
     for stack in (alone, together):
         stack.gradients(*batches(scaled(), [0, 1, 2]).at(0))
     for group, rows in enumerate(together.leaves):
-        one_by_one = torch.stack(
-            [leaf.grad for leaf in alone.leaves[3 * group : 3 * group + 3] if leaf.grad is not None]
-        )
+        leaves = alone.leaves[group :: len(together.leaves)]
+        one_by_one = torch.stack([leaf.grad for leaf in leaves if leaf.grad is not None])
         assert rows.grad is not None and rows.grad.abs().max() > 0
         torch.testing.assert_close(rows.grad, one_by_one)
+
+
+@METHODS
+def test_parts_have_the_gradients_that_vectors_have_and_lie_in_the_rows(method: Method) -> None:
+    network = Network(module())
+    start, loss = stack_of(network, 3, method), partial(method.objective, network)
+    sizes = network.sizes[: len(start)]
+    whole, parts = (Stack(loss, start, together=False, sizes=given) for given in (None, sizes))
+    for stack in (whole, parts):
+        stack.gradients(*batches(scaled(), [0, 1, 2]).at(0))
+    assert len(parts.leaves) == 3 * sum(map(len, sizes))
+    joined = torch.cat([leaf.grad for leaf in parts.leaves if leaf.grad is not None])
+    torch.testing.assert_close(joined, torch.cat([leaf.grad for leaf in whole.leaves if leaf.grad is not None]))
+    with torch.no_grad():
+        for leaf in parts.leaves:
+            leaf += 1
+    for rows, before in zip(parts.rows, start, strict=True):
+        assert torch.equal(rows, before + 1)
 
 
 def test_stepping_a_leaf_moves_its_clients_row_and_no_other() -> None:
     stack = Stack(lambda w, x, y: w.sum(), [torch.zeros(3, 4), torch.zeros(3, 2)], together=False)
     with torch.no_grad():
-        stack.leaves[1] += 1
-        stack.leaves[3] += 2
+        stack.leaves[2] += 1  # the second client's
+        stack.leaves[1] += 2
     assert stack.rows[0].tolist() == [[0] * 4, [1] * 4, [0] * 4]
     assert stack.rows[1].tolist() == [[2] * 2, [0] * 2, [0] * 2]
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from fedvote.core import Batches
-from fedvote.network import Network, channels_last
+from fedvote.network import Network, Vector, channels_last
 
 if TYPE_CHECKING:
     from fedvote.method import Method
@@ -30,41 +30,62 @@ SMALL_COMPILED = 1_000_000_000  # the same on a GPU, with kernels made for that
 IMAGES = 5  # axes of a stack of batches of images
 
 Loss = Callable[..., Tensor]
-"""(*weights, x_B, y_B) -> () of one client; each of its weights is a vector."""
+"""(*weights, x_B, y_B) -> () of one client; each of its weights is a vector, or the parts of one, a layer each."""
 
 
 class Stack:
     """The weights of K clients, and the gradients of what each of them minimises."""
 
-    def __init__(self, loss: Loss, start: Sequence[Tensor], together: bool = True, compiled: bool = False):
-        """`together`: all clients in one call of the loss, instead of a call each."""
+    def __init__(
+        self,
+        loss: Loss,
+        start: Sequence[Tensor],
+        together: bool = True,
+        compiled: bool = False,
+        sizes: Sequence[Sequence[int]] | None = None,
+    ):
+        """`together`: all clients in one call of the loss, instead of a call each.
+
+        `sizes`: of the parts in which a client's loss takes each of its weights, so that none has to be put together.
+        """
         self.together, self.clients = together, len(start[0])
         # all of it, since a compiled function inside of vmap would be run as it is
         self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
         if compiled:
             self.losses = torch.compile(self.losses, dynamic=False)
         self.rows = [rows.clone() for rows in start]
-        parts = self.rows if together else [row for rows in self.rows for row in rows]
-        self.leaves = [part.detach().requires_grad_() for part in parts]
+        calls = [self.rows] if together else zip(*self.rows, strict=True)
+        parts: Sequence[Sequence[int] | None] = sizes or [None] * len(self.rows)
+        self.weights = [[_leaf(v, n) for v, n in zip(vectors, parts, strict=True)] for vectors in calls]  # of each call
+        self.leaves = [leaf for weights in self.weights for leaf in _flat(weights)]
 
     def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
         """Leave in every leaf the gradient of its client's loss on its own batch."""
         with torch.enable_grad():
             if self.together:
-                self._gradients_of(self.leaves, self.losses(*self.leaves, x_KB, y_KB).sum())
+                self._gradients_of(0, x_KB, y_KB)
             else:
                 x_KB = channels_last(x_KB) if x_KB.ndim == IMAGES else x_KB
                 for client in range(self.clients):
-                    self.gradients_of_one(client, x_KB[client], y_KB[client])
+                    self._gradients_of(client, x_KB[client], y_KB[client])
 
-    def gradients_of_one(self, client: int, x_B: Tensor, y_B: Tensor) -> None:
-        leaves = self.leaves[client :: self.clients]
-        self._gradients_of(leaves, self.losses(*leaves, x_B, y_B))
-
-    @staticmethod
-    def _gradients_of(leaves: Sequence[Tensor], loss: Tensor) -> None:
+    def _gradients_of(self, call: int, x_B: Tensor, y_B: Tensor) -> None:
+        weights = self.weights[call]
+        leaves, loss = _flat(weights), self.losses(*weights, x_B, y_B)
+        loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = gradient
+
+
+def _leaf(vector: Tensor, sizes: Sequence[int] | None) -> Vector:
+    """The same place in memory, to take a gradient of: the whole, or its parts."""
+    if sizes is None:
+        return vector.detach().requires_grad_()
+    return tuple(part.detach().requires_grad_() for part in vector.split(list(sizes)))
+
+
+def _flat(weights: Sequence[Vector]) -> list[Tensor]:
+    return [leaf for weight in weights for leaf in ([weight] if isinstance(weight, Tensor) else weight)]
 
 
 def descend(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
@@ -78,6 +99,11 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
     if is_small(network, batches.at(0)[0][0]):
         return _train(method, Stack(partial(method.objective, network), start), batches, _room_for(start))
     return _client_by_client(method, network, start, batches)
+
+
+def takes_parts(method: Method) -> bool:
+    """Whether what its clients minimise was marked `layerwise`."""
+    return getattr(method.objective, "layerwise", False)
 
 
 def is_small(network: Network, x_B: Tensor) -> bool:
@@ -108,13 +134,15 @@ def _client_by_client(method: Method, network: Network, start: Sequence[Tensor],
     """One client after another; where there are several, on as many threads as there are cores."""
     cores, ended = torch.get_num_threads(), _room_for(start)
     networks: SimpleQueue[Network] = SimpleQueue()
+    sizes = network.sizes[: len(start)] if takes_parts(method) else None
 
     def turn(client: int) -> None:
         mine = networks.get()  # no two threads may run one: it lends its module other weights while it runs
         begins, ends = ([rows[client : client + 1] for rows in stack] for stack in (start, ended))
         try:
             with torch.no_grad():
-                _train(method, Stack(partial(method.objective, mine), begins, together=False), batches.of(client), ends)
+                stack = Stack(partial(method.objective, mine), begins, together=False, sizes=sizes)
+                _train(method, stack, batches.of(client), ends)
         finally:
             networks.put(mine)
 

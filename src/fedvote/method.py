@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,18 @@ ELEMENTWISE = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
 )  # fmt: skip
 FUSED = ("Adagrad", "Adam", "AdamW", "SGD")  # one pass over the parameters instead of many
+
+
+Objective = TypeVar("Objective", bound=Callable[..., Tensor])
+
+
+def layerwise(objective: Objective) -> Objective:
+    """Mark an objective that takes voted and float weights not only as vectors, but also as the parts of their layers.
+
+    Where that is faster it is given these. An objective that is not marked gets vectors.
+    """
+    objective.layerwise = True  # type: ignore[attr-defined]
+    return objective
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,8 @@ class Method(ABC):
         """Whether `downlink` makes use of what was broadcast, so that both sides have to keep it for a round."""
         return False
 
-    def objective(self, network: Network, *weights: Tensor) -> Tensor:
+    @layerwise
+    def objective(self, network: Network, *weights: Any) -> Tensor:
         """What one client minimises: (*weights, x_B, y_B) -> (), where `descend` is given `weights` to start from.
 
         A function of these arguments and of nothing else that changes: on a GPU it is recorded once, and replayed.

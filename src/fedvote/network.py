@@ -28,6 +28,8 @@ from fedvote.validate import VOTABLE, problems, refuse
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 Loss = Callable[[Tensor, Tensor], Tensor]
+Vector = Tensor | Sequence[Tensor]
+"""Voted or float weights: a vector, or its parts in the order of their slots."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,16 @@ class Network:
         parts = [voted_D[slot.start : slot.stop] for slot in self.voted]
         return torch.cat([part / part.std(correction=0).clamp_min(1e-12) for part in parts])
 
-    def __call__(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor) -> Tensor:
+    def __call__(self, voted_D: Vector, floats_F: Vector, x_B: Tensor) -> Tensor:
         """Outputs for one batch, normalised by that batch."""
         return self._run(self._batch, self._parameters(voted_D, floats_F), x_B)
 
-    def loss(self, voted_D: Tensor, floats_F: Tensor, x_B: Tensor, y_B: Tensor) -> Tensor:
+    @property
+    def sizes(self) -> tuple[list[int], list[int]]:
+        """Of the parts of the voted and of the float vector."""
+        return [slot.size for slot in self.voted], [slot.size for slot in self.floats]
+
+    def loss(self, voted_D: Vector, floats_F: Vector, x_B: Tensor, y_B: Tensor) -> Tensor:
         """The loss of one client on one batch."""
         return self._loss(self(voted_D, floats_F, x_B), y_B)
 
@@ -203,10 +210,14 @@ class Network:
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y
 
-    def _parameters(self, voted_D: Tensor, floats_F: Tensor) -> dict[str, Tensor]:
+    def _parameters(self, voted_D: Vector, floats_F: Vector) -> dict[str, Tensor]:
         # split, not slices: the gradient of a slice is as large as the whole vector, for every layer
-        flat = [*voted_D.split([s.size for s in self.voted]), *floats_F.split([s.size for s in self.floats])]
-        return {s.name: part.view(s.shape) for s, part in zip((*self.voted, *self.floats), flat, strict=False)}
+        parts = [
+            part
+            for vector, sizes in zip((voted_D, floats_F), self.sizes, strict=True)
+            for part in (vector.split(sizes) if isinstance(vector, Tensor) else vector)
+        ]
+        return {s.name: part.view(s.shape) for s, part in zip((*self.voted, *self.floats), parts, strict=False)}
 
     def _norm_buffers(self) -> dict[str, Tensor]:
         norms = [(name, m) for name, m in self._tracking.named_modules() if isinstance(m, _BatchNorm)]

@@ -75,7 +75,7 @@ class Replay(Stack):
             stream.wait_stream(here)
         for client in range(self.clients):
             with torch.cuda.stream(self._streams[client % len(self._streams)]), torch.enable_grad():
-                self.gradients_of_one(client, self.x_KB[client], self.y_KB[client])
+                self._gradients_of(client, self.x_KB[client], self.y_KB[client])
         for stream in self._streams:
             here.wait_stream(stream)
 

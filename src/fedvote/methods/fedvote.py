@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from fedvote.aggregate.mean import weighted_sum
 from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Known, Tallies, Ternary
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights, WireError
 from fedvote.descent import descend
-from fedvote.method import Method
+from fedvote.method import Method, layerwise
 from fedvote.network import Network
 from fedvote.quantize import (
     BINARY,
@@ -103,10 +104,13 @@ class FedVote(Method):
         up = {"votes": round_stack(phi(latent_KD), self.alphabet, generators)}
         return up | dict(zip(self._floats, trained, strict=True)), memory
 
-    def objective(self, network: Network, *weights: Tensor) -> Tensor:
+    @layerwise
+    def objective(self, network: Network, *weights: Any) -> Tensor:
         # f_m(phi(h)), h the latent weights
         h_D, *floats, x_B, y_B = weights
-        return network.loss(self.normalisation(h_D), floats[0] if floats else network.start.floats, x_B, y_B)
+        phi = self.normalisation
+        voted = phi(h_D) if isinstance(h_D, Tensor) else tuple(map(phi, h_D))
+        return network.loss(voted, floats[0] if floats else network.start.floats, x_B, y_B)
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
         votes_KD = ups["votes"]
