@@ -33,5 +33,5 @@ class TernGrad(FloatMethod):
         # theta^(k+1) = theta^(k) - eta / K sum_m s_m t_m
         return move(state, self.server_lr * (ups["scale"] * ups["signs"]).mean(0))
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         return {"signs": Ternary(network.D + network.F), "scale": Float32(1)}

@@ -35,7 +35,7 @@ def assert_within_5_sigma(samples: Tensor, expected: float | Tensor) -> None:
 
 def error_of_rounding(a_D: Tensor, draws: int, seed: int) -> Tensor:
     """(draws,) |Q_sr(a) - a|^2."""
-    votes = round_binary(a_D.expand(draws, -1), Key(seed).torch("rounding"))
+    votes = round_binary(a_D, torch.rand(draws, len(a_D), generator=Key(seed).torch("rounding")))
     return (votes - a_D).square().sum(1)
 
 

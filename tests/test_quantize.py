@@ -123,7 +123,7 @@ def test_rounding_is_unbiased(alphabet: Alphabet) -> None:
 
 def test_ternary_rounding_has_the_probabilities_of_appendix_a_c() -> None:
     draws = 200_000
-    votes = round_ternary(torch.tensor([-0.3, 0.0, 0.6]).expand(draws, 3), Key(2).torch("r"))
+    votes = round_ternary(torch.tensor([-0.3, 0.0, 0.6]), torch.rand(draws, 3, generator=Key(2).torch("r")))
     #                    pi_2 = -w 1(w < 0)   1 - pi_1 - pi_2   pi_1 = w 1(w > 0)
     expected = torch.tensor([[0.3, 0.7, 0.0], [0.0, 1.0, 0.0], [0.0, 0.4, 0.6]])
     share = torch.stack([(votes == value).double().mean(0) for value in TERNARY], 1)
@@ -131,7 +131,7 @@ def test_ternary_rounding_has_the_probabilities_of_appendix_a_c() -> None:
 
 
 def test_binary_rounding_gives_only_plus_and_minus_one() -> None:
-    votes = round_binary(torch.linspace(-1, 1, 1001), Key(3).torch("r"))
+    votes = round_binary(torch.linspace(-1, 1, 1001), torch.rand(1001, generator=Key(3).torch("r")))
     assert votes.dtype == torch.int8 and set(votes.tolist()) == {-1, 1}
     assert votes[[0, -1]].tolist() == [-1, 1]  # certain weights have certain votes
 

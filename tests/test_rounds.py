@@ -104,7 +104,7 @@ def test_a_client_that_sends_no_finite_numbers_is_left_out(number: float) -> Non
     _, frames = federation.frames(state, 1, [0, 1])
     message = {"voted": torch.full((network.D,), number), "float": network.start.floats}
     header = Header(1, 1, network.fingerprint, "FedAvg")
-    frames[1] = pack(header, message, method.uplink(network, method.broadcast(state)))
+    frames[1] = pack(header, message, method.uplink(network, method.broadcast(state), Key(0, 1, 1)))
     closed = close_round(method, network, state, frames, Key(0, 1))
     assert closed.counted == [0] and "infinite or not a number" in closed.refused[1]
     assert all(value.isfinite().all() for value in closed.state.values())

@@ -71,8 +71,8 @@ class Method(ABC):
         """`deployed`, what goes onto a device, and `float`, what training goes on with. They may be the same."""
 
     @abstractmethod
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
-        """How each tensor of a client's message travels. Both sides hold `down`."""
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
+        """How each tensor of the message of the client of this key travels. Both sides hold `down`, and the key."""
 
     @abstractmethod
     def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
@@ -81,6 +81,11 @@ class Method(ABC):
         Before round 1 that is what the shared seed makes, for all methods; later on, if `keeps_broadcast`. Whoever
         holds it can also read what is meant for everybody, as the server may not know that they do.
         """
+
+    @property
+    def uplinks_differ(self) -> bool:
+        """Whether `uplink` makes use of the key, so that every client has codecs of its own."""
+        return False
 
     @property
     def keeps_broadcast(self) -> bool:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from fedvote import packed
+from fedvote.core import Key
+from fedvote.lots import lots, uniform
 
 BINARY = (-1, 1)
 TERNARY = (-1, 0, 1)
@@ -65,15 +67,13 @@ def clip(soft: Tensor, p_min: float) -> Tensor:
     return soft.clamp(2 * p_min - 1, 1 - 2 * p_min)
 
 
-def round_binary(w: Tensor, generator: torch.Generator) -> Tensor:
-    """Eq. 7: +1 with probability (w + 1) / 2, else -1; int8."""
-    u = torch.rand(w.shape, generator=generator, device=w.device)
+def round_binary(w: Tensor, u: Tensor) -> Tensor:
+    """Eq. 7: +1 with probability (w + 1) / 2, else -1, for u drawn evenly from [0, 1); int8."""
     return torch.where(u < (w + 1) / 2, 1, -1).to(torch.int8)
 
 
-def round_ternary(w: Tensor, generator: torch.Generator) -> Tensor:
-    """Appendix A-C: sign(w) with probability |w|, else 0; int8."""
-    u = torch.rand(w.shape, generator=generator, device=w.device)
+def round_ternary(w: Tensor, u: Tensor) -> Tensor:
+    """Appendix A-C: sign(w) with probability |w|, else 0, for u drawn evenly from [0, 1); int8."""
     return (w.sign() * (u < w.abs())).to(torch.int8)
 
 
@@ -93,7 +93,19 @@ THRESHOLD = {BINARY: threshold_binary, TERNARY: threshold_ternary}
 
 def round_stack(w_KD: Tensor, alphabet: Alphabet, generators: Sequence[torch.Generator]) -> Tensor:
     """Round every client's weights with its own random numbers, whoever else is in the stack."""
-    return torch.stack([ROUNDING[alphabet](w_D, g) for w_D, g in zip(w_KD, generators, strict=True)])
+    return torch.stack(
+        [
+            ROUNDING[alphabet](w_D, torch.rand(w_D.shape, generator=g, device=w_D.device))
+            for w_D, g in zip(w_KD, generators, strict=True)
+        ]
+    )
+
+
+def round_by_lots(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]) -> Tensor:
+    """The same with the lots of these keys, which whoever has the keys can draw."""
+    return torch.stack(
+        [ROUNDING[alphabet](w_D, uniform(lots(key, len(w_D), w_D.device))) for w_D, key in zip(w_KD, keys, strict=True)]
+    )
 
 
 def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:

@@ -7,8 +7,9 @@ Before round 1 everybody has what the shared seed makes; who makes something els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from typing_extensions import TypeVar
@@ -20,7 +21,7 @@ from fedvote.method import Method
 from fedvote.network import Network
 
 Frame = TypeVar("Frame", bytes, Parcel, default=bytes)
-Post = Callable[[Sequence[Header], Message, dict[str, Codec]], list[Frame]]
+Post = Callable[[Sequence[Header], Message, Iterable[dict[str, Codec]]], list[Frame]]
 """How a stack of messages is sent: as bytes, by `pack_stack`, or as parcels, by `weigh_stack`."""
 
 HELD = "held/"  # in front of the names of what was broadcast in the last round
@@ -46,7 +47,7 @@ def open_round(
     """The broadcast that starts a round; `held`: for those who have that of the round before, which is this."""
     header = _header(method, network, round, SERVER)
     stack = {name: value[None] for name, value in method.broadcast(state).items()}
-    return post([header], stack, method.downlink(network, held))[0]
+    return post([header], stack, [method.downlink(network, held)])[0]
 
 
 def held_before(method: Method, state: State, round: int) -> Message | None:
@@ -62,7 +63,7 @@ def read_broadcast(
 ) -> Message:
     """What the server says; `held`: what it said in the round before, if the client was sent that and kept it."""
     header = _header(method, network, round, SERVER)
-    return _read(broadcast, header, method.downlink(network, held), network.start.voted.device)
+    return _read(broadcast, header, lambda: method.downlink(network, held), network.start.voted.device)
 
 
 def draw_order(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
@@ -105,9 +106,17 @@ def clients_turn(
 ) -> tuple[list[Frame], State]:
     """What a stack of K clients makes of the broadcast: a frame each, and their new memories (K in front)."""
     ups, memory = method.local(network, down, batches, memory, keys)
-    codecs = method.uplink(network, down)
     headers = [_header(method, network, key.round, key.client) for key in keys]
-    return post(headers, ups, codecs), memory
+    codecs = uplink_by_client(method, network, down, keys[0])
+    return post(headers, ups, (codecs(key.client) for key in keys)), memory
+
+
+def uplink_by_client(method: Method, network: Network, down: Message, key: Key) -> Callable[[int], dict[str, Codec]]:
+    """The codecs of each client in a round: one and the same for all, unless the method tells them apart."""
+    if method.uplinks_differ:
+        return lambda client: method.uplink(network, down, Key(key.seed, key.round, client))
+    common = method.uplink(network, down, key)
+    return lambda client: common
 
 
 def check_attack(attack: Attack, method: Method) -> None:
@@ -135,23 +144,24 @@ def hostile_turn(
     mine = [client for client in sorted(frames) if client in hostile]
     if not mine or type(attack).tamper is Attack.tamper:
         return dict(frames)
-    codecs = method.uplink(network, down)
     header = {client: _header(method, network, key.round, client) for client in frames}
+    codecs = uplink_by_client(method, network, down, key)
 
     def read(clients: list[int]) -> Message:
-        messages = [_read(frames[c], header[c], codecs, network.start.voted.device) for c in clients]
-        return {name: stack_rows([message[name] for message in messages]) for name in codecs}
+        messages = [_read(frames[c], header[c], partial(codecs, c), network.start.voted.device) for c in clients]
+        return {name: stack_rows([message[name] for message in messages]) for name in messages[0]}
 
     others = [client for client in sorted(frames) if client not in hostile]
     honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
     keys = [Key(key.seed, key.round, client) for client in mine]
     sent = attack.tamper(Seen(read(mine), honest, keys, len(frames), method.unmoved(down), method.scales))
-    return {**frames, **dict(zip(mine, post([header[c] for c in mine], sent, codecs), strict=True))}
+    posted = post([header[c] for c in mine], sent, map(codecs, mine))
+    return {**frames, **dict(zip(mine, posted, strict=True))}
 
 
 def check_ballot(method: Method, network: Network, state: State, frame: bytes, key: Key) -> None:
     """WireError unless the frame is one that the client of this key may send in the round after this state."""
-    codecs = method.uplink(network, method.broadcast(state))
+    codecs = method.uplink(network, method.broadcast(state), key)
     unpack(frame, _header(method, network, key.round, key.client), codecs, network.start.voted.device)
 
 
@@ -164,16 +174,18 @@ def close_round(
 ) -> Closed:
     """Decode what clients sent, count those that sent a proper message, and go on with the others left out."""
     down = method.broadcast(state)
-    codecs, device = method.uplink(network, down), network.start.voted.device
+    codecs, device = uplink_by_client(method, network, down, key), network.start.voted.device
     messages: dict[int, Message] = {}
     refused: dict[int, str] = {}
     for client in sorted(frames):
         try:
-            messages[client] = _read(frames[client], _header(method, network, key.round, client), codecs, device)
+            header = _header(method, network, key.round, client)
+            messages[client] = _read(frames[client], header, partial(codecs, client), device)
         except WireError as error:
             refused[client] = f"client {client}: {error}"
     if messages:
-        ups = {name: stack_rows([message[name] for message in messages.values()]) for name in codecs}
+        first = next(iter(messages.values()))
+        ups = {name: stack_rows([message[name] for message in messages.values()]) for name in first}
         try:
             state = method.merge(state, ups, list(messages), key)
         except ConfigError as error:
@@ -191,9 +203,11 @@ def _header(method: Method, network: Network, round: int, client: int) -> Header
     return Header(round, client, network.fingerprint, type(method).__name__)
 
 
-def _read(frame: bytes | Parcel, header: Header, codecs: dict[str, Codec], device: torch.device) -> Message:
+def _read(
+    frame: bytes | Parcel, header: Header, codecs: Callable[[], dict[str, Codec]], device: torch.device
+) -> Message:
     if isinstance(frame, bytes):
-        return unpack(frame, header, codecs, device)
+        return unpack(frame, header, codecs(), device)
     if frame.refusal:
         raise WireError(frame.refusal)
     return frame.message

@@ -17,7 +17,7 @@ from torch import Tensor
 from fedvote import FedAvg, FedVote
 from fedvote.codecs import Binary, EntropyVotes, Header, Known, Moved, Tallies, Ternary, unpack
 from fedvote.codecs.frame import CHECKSUM, HEAD
-from fedvote.core import SERVER, Codec, Message, WireError
+from fedvote.core import SERVER, Codec, Key, Message, WireError
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD
 from fedvote.reputation import Proportional
@@ -93,7 +93,7 @@ def real_cases(method: Method) -> list[Case]:
     down = unpack(broadcast, head(client=SERVER), method.downlink(network))
     cases = [Case("down", head(client=SERVER), method.downlink(network), down)]
     for client, frame in frames.items():
-        codecs = method.uplink(network, down)
+        codecs = method.uplink(network, down, Key(0, 2, client))
         cases.append(Case(f"up {client}", head(client=client), codecs, unpack(frame, head(client=client), codecs)))
     assert [case.frame for case in cases] == [broadcast, *frames.values()]
     if held := held_before(method, state, 2):

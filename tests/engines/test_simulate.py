@@ -20,7 +20,7 @@ from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
 from fedvote.method import Method
 from fedvote.methods import fedvote
 from fedvote.network import Network
-from fedvote.quantize import round_stack
+from fedvote.quantize import round_by_lots
 from fedvote.reputation import Proportional
 from fedvote.rounds import clients_turn, draw_batches, open_round
 from tests.toy import assert_close, assert_same, dataset, module
@@ -92,11 +92,11 @@ def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatc
 
         def spy(w_KD: Tensor, *rest: Any) -> Tensor:
             seen.append(w_KD)
-            voted.append(round_stack(w_KD, *rest))
+            voted.append(round_by_lots(w_KD, *rest))
             return voted[-1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(fedvote, "round_stack", spy)
+            patch.setattr(fedvote, "round_by_lots", spy)
             (_,) = simulate(stack=size, rounds=1, steps=10).run()
         return torch.cat(seen), torch.cat(voted)
 

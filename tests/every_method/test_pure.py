@@ -56,7 +56,7 @@ def test_local_gives_every_client_a_message_and_a_memory(federation: Federation)
     down = method.broadcast(federation.start())
     remembered = memory(method, network, COHORT)
     up, new = method.local(network, down, batches(examples(), COHORT), remembered, keys(COHORT))
-    assert up.keys() == method.uplink(network, down).keys()
+    assert up.keys() == method.uplink(network, down, Key(0, 1, 0)).keys()
     assert all(len(value) == len(COHORT) and not value.requires_grad for value in up.values())
     assert {n: (v.shape, v.dtype) for n, v in new.items()} == {n: (v.shape, v.dtype) for n, v in remembered.items()}
 

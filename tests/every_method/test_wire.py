@@ -28,10 +28,10 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
     network, method = federation.network, federation.method
     state = federation.states([COHORT])[-1]
     down = method.broadcast(state)
-    codecs = method.uplink(network, down)
     up, _ = method.local(network, down, batches(examples(), COHORT), memory(method, network, COHORT), keys(COHORT))
     decoded = []
     for k, client in enumerate(COHORT):
+        codecs = method.uplink(network, down, keys(COHORT)[k])
         header = Header(2, client, network.fingerprint, type(method).__name__)
         decoded.append(unpack(pack(header, {n: v[k] for n, v in up.items()}, codecs), header, codecs))
     received = {name: torch.stack([message[name] for message in decoded]) for name in up}
@@ -133,7 +133,7 @@ def test_what_a_reader_of_the_bytes_refuses_is_refused_in_a_parcel_too() -> None
     bad = torch.tensor([[1.0, 2.0, 3.0], [1.0, float("nan"), float("inf")], [0.0, 0.0, 0.0]])
     stack = {"voted": bad, "float": torch.ones(3, 2)}
     for frame, parcel, header in zip(
-        pack_stack(headers, stack, codecs), weigh_stack(headers, stack, codecs), headers, strict=True
+        pack_stack(headers, stack, [codecs] * 3), weigh_stack(headers, stack, [codecs] * 3), headers, strict=True
     ):
         assert len(frame) == len(parcel)
         try:

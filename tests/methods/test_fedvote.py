@@ -106,7 +106,7 @@ def test_local_training_descends_on_latent_weights(phi: Normalisation, monkeypat
     method = FedVote(lr=0.3, optimizer="SGD", normalisation=phi)
     federation = Federation(method)
     network, state = federation.network, federation.start()
-    seen = captured(monkeypatch, "round_stack")
+    seen = captured(monkeypatch, "round_by_lots")
     turn = batches(federation.data, (0, 1, 2), steps=6)
     method.local(network, method.broadcast(state), turn, {}, keys((0, 1, 2)))
     normalised_KD = seen[0][0]
@@ -234,8 +234,12 @@ def test_one_shot_deploys_the_hard_plurality_of_the_votes_sent() -> None:
     federation = Federation(FedVote(), steps=20)
     network, method, state = federation.network, federation.method, federation.start()
     _, frames = federation.frames(state, 1, range(5))
-    codecs = method.uplink(network, method.broadcast(state))
-    ballots = [unpack(frames[m], Header(1, m, network.fingerprint, "FedVote"), codecs)["votes"] for m in range(5)]
+
+    def read(client: int) -> Tensor:
+        codecs = method.uplink(network, method.broadcast(state), Key(0, 1, client))
+        return unpack(frames[client], Header(1, client, network.fingerprint, "FedVote"), codecs)["votes"]
+
+    ballots = [read(client) for client in range(5)]
     closed = close_round(method, network, state, frames, Key(0, 1))
     assert torch.equal(method.models(closed.state)["deployed"].voted, torch.stack(ballots).float().sum(0).sign())
 

@@ -1,7 +1,7 @@
 """Bits a weight and speed of ballots on the wire, beside numpy's packbits, zlib and zstd on the same ballots.
 
 The ballots are drawn, not trained: soft votes of 31 clients with probabilities from Beta(0.3, 0.3), most of them near
-0 or 1 as in training, and one more client that votes by them.
+0 or 1 as in training, and one more client, whose latent weights a turn has moved by 0.1 or so.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from torch import Tensor
 from fedvote.codecs import Binary, Ternary
 from fedvote.core import Key
 from fedvote.methods import FedVote
-from fedvote.quantize import ROUNDING, clip, from_level
+from fedvote.quantize import round_by_lots
 
 WEIGHTS, CLIENTS = 13_000_000, 31
+MOVED = 0.1  # standard deviation of a latent weight's way in a turn
 
 
 def bench_codec(weights: int = WEIGHTS, clients: int = CLIENTS, repeats: int = 3) -> list[dict[str, Any]]:
@@ -40,8 +41,12 @@ def _rows(votes: str, weights: int, clients: int, repeats: int) -> list[dict[str
     rng = Key(0).numpy("bench")
     level = torch.from_numpy(np.rint(rng.beta(0.3, 0.3, weights) * (levels - 1)).astype(np.int16))
     down = {"level": level, "levels": torch.tensor([levels - 1], dtype=torch.int16)}
-    ballot = ROUNDING[method.alphabet](clip(from_level(level, levels), method.p_min), Key(0).torch("bench"))
-    coded = method.ballot_codec(down)
+    latent = (
+        method.normalisation.inverse(method.soft(down)) + MOVED * torch.from_numpy(rng.normal(size=weights)).float()
+    )
+    key = Key(0, 1, 0)
+    (ballot,) = round_by_lots(method.normalisation(latent)[None], method.alphabet, [key])
+    coded = method.ballot_codec(down, key)
     plain = Binary(weights) if votes == "binary" else Ternary(weights)
     packed = plain.encode(ballot)
     zstd = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
@@ -53,16 +58,16 @@ def _rows(votes: str, weights: int, clients: int, repeats: int) -> list[dict[str
     }
     if votes == "binary":
         ways["numpy packbits"] = (lambda: np.packbits(ballot.numpy() > 0).tobytes(), _unpackbits)
-    floor = entropy_bits(ballot, level)
+    floor = entropy_bits(ballot, coded.context)
     made = {name: _measure(*way, weights, repeats) for name, way in ways.items()}
     return [
         {"votes": votes, "way": name, "entropy_bits_per_weight": floor, **numbers} for name, numbers in made.items()
     ]
 
 
-def entropy_bits(ballot_D: Tensor, level_D: Tensor) -> float:
-    """The entropy of a vote given its weight's level: no code that knows only the level needs fewer bits."""
-    joint = torch.bincount(level_D.long() * 3 + ballot_D.long() + 1).double()
+def entropy_bits(ballot_D: Tensor, context_D: Tensor) -> float:
+    """The entropy of a vote given its context: no code that knows only that needs fewer bits."""
+    joint = torch.bincount(context_D.long() * 3 + ballot_D.long() + 1).double()
     joint = torch.nn.functional.pad(joint, (0, -len(joint) % 3)).view(-1, 3)
     share = joint / joint.sum(1, keepdim=True).clamp_min(1)
     return float(-(joint * share.clamp_min(1e-300).log2()).sum() / len(ballot_D))

@@ -1,7 +1,7 @@
-"""Votes in less than a bit each: coded against the soft vote that was broadcast, which both sides hold.
+"""Votes in less than a bit each: coded against what both sides know of them (guesses.py).
 
-Votes on weights of one context (one level of the soft vote) have one distribution. A message has the share of each
-value in each context of 64 votes or more, in 1/65536; smaller contexts use the distribution the soft vote implies.
+Votes of one context have one distribution. A message has the share of each value in each context of 64 votes or more,
+in 1/65536; smaller contexts use the distribution that is expected.
 Eight binary or five ternary votes of one context make one symbol for the coder: a 256- or 243-letter alphabet whose
 probabilities are products, an eighth of the symbols, and an eighth of the time.
 
@@ -70,7 +70,8 @@ class EntropyVotes(Codec):
     def weigh_one(self, x: Tensor) -> Length:
         shares, symbols = self._shares_and_symbols(x)
         before = len(CODED) + len(write_units(shares[self._sent]))
-        words = coders.length(len(symbols), lambda: self._coder_blocks(shares, symbols))
+        blocks = self._coder_blocks(shares, symbols)  # which is all of this codec that has to be kept until then
+        words = coders.length(len(symbols), lambda: blocks)
         return then(words, lambda length: min(before + length, self._plain_size))
 
     def _shares_and_symbols(self, x: Tensor) -> tuple[Shares, npt.NDArray[np.uint8]]:
@@ -128,7 +129,6 @@ class EntropyVotes(Codec):
         return (torch.arange(V**size)[:, None] // places % V).to(torch.uint8).to(self.context.device)
 
     # Where votes go: contexts one after the other, each filled up to whole symbols.
-    # Both sides derive this from the broadcast, once for all clients of a round.
 
     @property
     def _size(self) -> int:
@@ -155,7 +155,7 @@ class EntropyVotes(Codec):
         """(D,) the place of each vote."""
         spare = self._symbols * self._size - self._votes
         before = torch.from_numpy(np.cumsum(spare) - spare).to(self.context.device, torch.int32)
-        order = torch.argsort(self.context, stable=True)
+        order = _in_order(self.context)
         slot = torch.empty_like(order, dtype=torch.int32)
         slot[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         return slot + before[self.context.int()]
@@ -231,3 +231,10 @@ class EntropyVotes(Codec):
         for _ in range(self._size):
             products = (products[:, :, None] * each[:, None, :]).reshape(len(each), -1)
         return products
+
+
+def _in_order(context: Tensor) -> Tensor:
+    """Where the votes of the first context are, then those of the second, and so on."""
+    if context.device.type != "cpu":
+        return torch.argsort(context, stable=True)
+    return torch.from_numpy(np.argsort(context.numpy(), kind="stable"))  # by digits, where torch compares

@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import groupby
 
 import torch
 
 from fedvote.core import Codec, Message, WireError
 from fedvote.later import Length, wait_for
 
-MAGIC, VERSION = b"FVOT", 2
+MAGIC, VERSION = b"FVOT", 3
 HEAD = struct.Struct("<4sHIi8s16sB")
 TENSOR = struct.Struct("<BII")
 CHECKSUM = struct.Struct("<I")
@@ -63,26 +64,33 @@ def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
     return bytes(frame + CHECKSUM.pack(zlib.crc32(frame)))
 
 
-def pack_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Codec]) -> list[bytes]:
-    """Messages of several clients, K in front."""
-    return [pack(header, {name: rows[k] for name, rows in stack.items()}, codecs) for k, header in enumerate(headers)]
-
-
-def weigh_stack(headers: Sequence[Header], stack: Message, codecs: dict[str, Codec]) -> list[Parcel]:
-    """The same as parcels: what `unpack` makes of each frame, and how many bytes it has."""
-    _check_names(stack, codecs)
-    weights = {name: codec.weigh(stack[name]) for name, codec in codecs.items()}
+def pack_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[bytes]:
+    """Messages of several clients, K in front, each by codecs of its own."""
     rows = {name: values.unbind() for name, values in stack.items()}
-    parcels = []
-    for k in range(len(headers)):
-        refusal = ""
-        lengths: list[Length] = [HEAD.size + TENSOR.size * len(codecs) + CHECKSUM.size]
-        for name, codec in codecs.items():
-            weight = weights[name][k]
-            if isinstance(weight, WireError):
-                weight, refusal = len(codec.encode(rows[name][k])), refusal or str(weight)
-            lengths.append(weight)
-        parcels.append(Parcel({name: each[k] for name, each in rows.items()}, lengths, refusal))
+    return [
+        pack(header, {name: each[k] for name, each in rows.items()}, theirs)
+        for k, (header, theirs) in enumerate(zip(headers, codecs, strict=True))
+    ]
+
+
+def weigh_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[Parcel]:
+    """The same as parcels: what `unpack` makes of each frame, and how many bytes it has."""
+    rows = {name: values.unbind() for name, values in stack.items()}
+    parcels: list[Parcel] = []
+    for _, group in groupby(codecs, key=id):  # clients with the same codecs are weighed together
+        (theirs, *others), at = list(group), len(parcels)
+        many = 1 + len(others)
+        _check_names(stack, theirs)
+        weights = {name: codec.weigh(stack[name][at : at + many]) for name, codec in theirs.items()}
+        for k in range(many):
+            refusal = ""
+            lengths: list[Length] = [HEAD.size + TENSOR.size * len(theirs) + CHECKSUM.size]
+            for name, codec in theirs.items():
+                weight = weights[name][k]
+                if isinstance(weight, WireError):
+                    weight, refusal = len(codec.encode(rows[name][at + k])), refusal or str(weight)
+                lengths.append(weight)
+            parcels.append(Parcel({name: each[at + k] for name, each in rows.items()}, lengths, refusal))
     return parcels
 
 

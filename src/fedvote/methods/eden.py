@@ -59,7 +59,7 @@ class Eden(FloatMethod):
             total += restore(signs.view(shape), scale, Key(key.seed, key.round, client)).flatten()
         return move(state, total[:size] / len(clients))
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         size = network.D + network.F
         blocks = math.ceil(size / self._length(size))
         return {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}

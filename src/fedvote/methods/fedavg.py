@@ -33,7 +33,7 @@ class FedAvg(FloatMethod):
         share_K = counts / counts.sum()
         return self.aggregate.merge(state, ups, share_K)
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         models: dict[str, Codec] = {"voted": Float32(network.D), "float": Float32(network.F)}
         return models | ({"samples": Float32(1)} if self.by_samples else {})
 

@@ -70,7 +70,7 @@ class FedPAQ(FloatMethod):
             delta_N += self.each(norm_b / (self.levels * len(clients)), len(delta_N)) * level_N
         return move(state, delta_N)
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         N = network.D + network.F
         return {"level": self.level_codec(N, network.start.voted.device), "norm": Float32(-(-N // (self.bucket or N)))}
 

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fedvote.aggregate.mean import weighted_sum
 from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Known, Tallies, Ternary
+from fedvote.codecs.guesses import contexts
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights, WireError
 from fedvote.descent import descend
+from fedvote.lots import lots
 from fedvote.method import Method, layerwise
 from fedvote.network import Network
 from fedvote.quantize import (
@@ -33,7 +34,7 @@ from fedvote.quantize import (
     clip,
     from_level,
     plurality,
-    round_stack,
+    round_by_lots,
     soft_vote,
     tally,
     to_level,
@@ -43,7 +44,6 @@ from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 BALLOT_CODECS: dict[str, type[Binary] | type[Ternary]] = {"binary": Binary, "ternary": Ternary}
 MOST_LEVELS = 2**15
-MOST_CONTEXTS = 256
 MEMORY = "reputation/"  # in front of the names of what the reputation rule remembers
 
 
@@ -100,8 +100,7 @@ class FedVote(Method):
         latent_KD, *trained = descend(self, network, start, batches)
 
         # w_m^(k,tau) = sto_rounding(phi(h_m^(k,tau)))
-        generators = [key.torch("rounding", latent_KD.device) for key in keys]
-        up = {"votes": round_stack(phi(latent_KD), self.alphabet, generators)}
+        up = {"votes": round_by_lots(phi(latent_KD), self.alphabet, keys)}
         return up | dict(zip(self._floats, trained, strict=True)), memory
 
     @layerwise
@@ -141,9 +140,13 @@ class FedVote(Method):
             "float": Weights(self.soft(state), state["float"]),
         }
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
-        ballot = self.ballot_codec(down) if self.coding == "entropy" else BALLOT_CODECS[self.votes](network.D)
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
+        ballot = self.ballot_codec(down, key) if self.coding == "entropy" else BALLOT_CODECS[self.votes](network.D)
         return {"votes": ballot} | {name: Float32(network.F) for name in self._floats}
+
+    @property
+    def uplinks_differ(self) -> bool:
+        return self.coding == "entropy"
 
     @property
     def keeps_broadcast(self) -> bool:
@@ -173,17 +176,12 @@ class FedVote(Method):
             raise WireError(f"a soft vote of level {highest}, expected at most {most}, and that at least 1")
         return clip(from_level(message["level"], int(message["levels"]) + 1), self.p_min)
 
-    def ballot_codec(self, down: Message) -> Codec:
-        """Votes on weights of one level, or of neighbouring ones where there are many levels, share a context."""
-        levels = int(down["levels"]) + 1
-        contexts = min(levels, MOST_CONTEXTS)
-        context_D = down["level"] if levels == contexts else down["level"].int() * contexts // levels
-        soft_C = np.linspace(-1, 1, contexts)
-        if self.alphabet == BINARY:
-            expected_CV = np.stack([1 - soft_C, 1 + soft_C], 1) / 2
-        else:
-            expected_CV = np.stack([np.maximum(-soft_C, 0), 1 - abs(soft_C), np.maximum(soft_C, 0)], 1)
-        return EntropyVotes(self.alphabet, context_D, expected_CV)
+    def ballot_codec(self, down: Message, key: Key) -> EntropyVotes:
+        """For the ballot of one client: both sides know its lots, and what it started from."""
+        levels, level_D = int(down["levels"]) + 1, down["level"]
+        return EntropyVotes(
+            self.alphabet, *contexts(level_D, levels, lots(key, len(level_D), level_D.device), self.alphabet)
+        )
 
     @staticmethod
     def _first(network: Network) -> Tensor:

@@ -80,7 +80,7 @@ class FetchSGD(FloatMethod):
             error, momentum = (table.masked_fill(taken != 0, 0) for table in (error, momentum))
         return move(state, found_N) | {"momentum": momentum, "error": error}
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         return {"sketch": Sketch(self.rows, self.width(network.D + network.F))}
 
     def width(self, size: int) -> int:

@@ -46,7 +46,7 @@ class SignSGD(FloatMethod):
         # theta^(k+1) = theta^(k) - eta sign(sum_m sign(delta_m))
         return move(state, self.server_lr * majority(ups["signs"]))
 
-    def uplink(self, network: Network, down: Message) -> dict[str, Codec]:
+    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         return {"signs": Binary(network.D + network.F)}
 
 

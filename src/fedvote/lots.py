@@ -1,0 +1,36 @@
+"""The random numbers that clients round by: the same on every device, so that a server can draw them as well.
+
+Counter-based: number i of a stream is a hash of i and of the stream's 63 bits, by two rounds of Wellons' lowbias32.
+All arithmetic is that of 32-bit integers, which wraps around.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fedvote.core import Key
+
+BITS = 24  # as many as a float32 holds
+FACTORS = (0x7FEB352D, 0x846CA68B - 2**32)
+MASK = 2**31 - 1
+
+
+def lots(key: Key, count: int, device: torch.device | str = "cpu") -> Tensor:
+    """(count,) whole numbers from 0 to 2^24 - 1, evenly distributed; int32."""
+    number = key.number("rounding")
+    x = torch.arange(count, dtype=torch.int32, device=device)
+    for part in (number & MASK, number >> 31 & MASK):
+        x ^= part
+        x ^= x >> 16 & 0xFFFF
+        x *= FACTORS[0]
+        x ^= x >> 15 & 0x1FFFF
+        x *= FACTORS[1]
+        x ^= x >> 16 & 0xFFFF
+    drawn: Tensor = x & 2**BITS - 1
+    return drawn
+
+
+def uniform(lots_D: Tensor) -> Tensor:
+    """The same as numbers in [0, 1), without rounding."""
+    return lots_D.float().div_(2**BITS)
