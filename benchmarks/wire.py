@@ -4,7 +4,8 @@
     python benchmarks/wire.py grid fashion-mnist --rounds 20 --out results/wire-grid.json
 
 `coding`: two runs of one seed that differ in how votes are sent, and for every round the cross-entropy of the ballots
-against the broadcast soft vote, which no code that knows only the broadcast can beat on average.
+against the broadcast soft vote, which no code that knows only the broadcast can beat on average. Ours knows the lots
+that clients round by as well, and does.
 `grid`: runs whose votes are weighted (reputation `proportional`), by how many levels their tallies are rounded to.
 """
 

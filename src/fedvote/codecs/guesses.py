@@ -3,8 +3,8 @@
 A binary vote is +1 if the client's lot u is below its p. The server knows u (lots.py) and the p that all started from,
 and a turn moves p only so far: a vote is in doubt where u is close to p, and almost certain elsewhere. Closeness is in
 odds, in which local training moves all weights about equally far: z = log2 (u / (1 - u)) - log2 (p / (1 - p)), in
-steps of an octave, or a quarter of one where there are votes enough. Ternary votes are sign(w) if u < |w|: the same with
-(1 + u) / 2 and (1 + |w|) / 2, apart for each sign of w.
+steps of an octave, or a quarter of one where there are votes enough. Ternary votes are sign(w) if u < |w|: the same
+with (1 + u) / 2 and (1 + |w|) / 2, apart for each sign of w.
 
 Logarithms are read off the leading bits of whole numbers, so that all machines agree on them. See docs/wire-format.md.
 """
