@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fedvote.bench.codec import entropy_bits
-from fedvote.codecs.guesses import LEAST, MANY, ONE, contexts
+from fedvote.codecs.guesses import MANY, contexts
 from fedvote.core import Key, Message
 from fedvote.lots import lots
 from fedvote.methods import FedVote
@@ -54,11 +54,11 @@ def test_contexts_are_those_of_the_wire_format(alphabet: Alphabet, count: int, l
     for level, lot, found in zip(down["level"][:500].tolist(), lots_D.tolist(), context_D.tolist(), strict=False):
         N = levels - 1
         if alphabet == BINARY:
-            p, u, one = level * ONE // N, 2 * lot + 1, 2**25
+            p, u, one = 2**10 * level // N, 2 * (lot // 2**12) + 1, 2**13
         else:
-            p, u, one = (N + abs(2 * level - N)) * ONE // (2 * N), 2**25 + 2 * lot + 1, 2**26
-        p = min(max(p, LEAST), ONE - LEAST)
-        z = log2_in_steps(u * (ONE - p), fine) - log2_in_steps((one - u) * p, fine)
+            p, u, one = 2**10 * (N + abs(2 * level - N)) // (2 * N), 2**13 + 2 * (lot // 2**12) + 1, 2**14
+        p = min(max(p, 1), 2**10 - 1)
+        z = log2_in_steps(u * (2**10 - p), fine) - log2_in_steps((one - u) * p, fine)
         place = min(max(z, -limit), limit) + limit
         side = (2 * level > N) - (2 * level < N)
         assert found == (place if alphabet == BINARY else 3 * place + side + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,19 +47,19 @@ def _rows(votes: str, weights: int, clients: int, repeats: int) -> list[dict[str
     )
     key = Key(0, 1, 0)
     (ballot,) = round_by_lots(method.normalisation(latent)[None], method.alphabet, [key])
-    coded = method.ballot_codec(down, key)
+    coded = partial(method.ballot_codec, down, key)  # made anew each time, as every client's is
     plain = Binary(weights) if votes == "binary" else Ternary(weights)
     packed = plain.encode(ballot)
     zstd = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
     ways: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
-        "entropy-coded": (lambda: coded.encode(ballot), coded.decode),
+        "entropy-coded": (lambda: coded().encode(ballot), lambda payload: coded().decode(payload)),
         "plain": (lambda: plain.encode(ballot), plain.decode),
         "plain, zlib": (lambda: zlib.compress(packed), lambda payload: plain.decode(zlib.decompress(payload))),
         "plain, zstd": (lambda: zstd[0].compress(packed), lambda payload: plain.decode(zstd[1].decompress(payload))),
     }
     if votes == "binary":
         ways["numpy packbits"] = (lambda: np.packbits(ballot.numpy() > 0).tobytes(), _unpackbits)
-    floor = entropy_bits(ballot, coded.context)
+    floor = entropy_bits(ballot, coded().context)
     made = {name: _measure(*way, weights, repeats) for name, way in ways.items()}
     return [
         {"votes": votes, "way": name, "entropy_bits_per_weight": floor, **numbers} for name, numbers in made.items()

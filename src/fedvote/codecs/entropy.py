@@ -65,7 +65,9 @@ class EntropyVotes(Codec):
             raise WireError("a context has votes beyond its end")
         if not np.array_equal(shares, self._shares(self._counts(padded))):
             raise WireError("the shares are not those of the votes: the words were altered or cut")
-        return self._votes_of(padded[self._slot]).to(device)
+        digits_D = torch.empty_like(self.context, dtype=torch.uint8)
+        digits_D[self._order] = torch.cat([padded[:0], *(padded[begin : begin + many] for begin, many in self._runs)])
+        return self._votes_of(digits_D).to(device)
 
     def weigh_one(self, x: Tensor) -> Length:
         shares, symbols = self._shares_and_symbols(x)
@@ -151,20 +153,25 @@ class EntropyVotes(Codec):
         return [(c, int(end - n), int(end)) for c, (n, end) in enumerate(zip(self._symbols, ends, strict=True)) if n]
 
     @cached_property
-    def _slot(self) -> Tensor:
-        """(D,) the place of each vote."""
-        spare = self._symbols * self._size - self._votes
-        before = torch.from_numpy(np.cumsum(spare) - spare).to(self.context.device, torch.int32)
-        order = _in_order(self.context)
-        slot = torch.empty_like(order, dtype=torch.int32)
-        slot[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
-        return slot + before[self.context.int()]
+    def _order(self) -> Tensor:
+        """(D,) where the votes of the first context are, then those of the second, and so on."""
+        if self.context.device.type != "cpu":
+            return torch.argsort(self.context, stable=True)
+        return torch.from_numpy(np.argsort(self.context.numpy(), kind="stable"))  # by digits, where torch compares
+
+    @property
+    def _runs(self) -> list[tuple[int, int]]:
+        """For each context that has votes, the place of its first vote, and how many there are."""
+        return [(a * self._size, int(self._votes[c])) for c, a, _ in self._blocks]
 
     @cached_property
     def _source(self) -> Tensor:
         """(P,) the vote at each place; at those filled up, any."""
-        source = torch.zeros(int(self._symbols.sum()) * self._size, dtype=torch.int32, device=self.context.device)
-        source[self._slot] = torch.arange(len(self.context), dtype=torch.int32, device=source.device)
+        source = self._order.new_zeros(int(self._symbols.sum()) * self._size)
+        taken = 0
+        for begin, many in self._runs:
+            source[begin : begin + many] = self._order[taken : taken + many]
+            taken += many
         return source
 
     @cached_property
@@ -231,10 +238,3 @@ class EntropyVotes(Codec):
         for _ in range(self._size):
             products = (products[:, :, None] * each[:, None, :]).reshape(len(each), -1)
         return products
-
-
-def _in_order(context: Tensor) -> Tensor:
-    """Where the votes of the first context are, then those of the second, and so on."""
-    if context.device.type != "cpu":
-        return torch.argsort(context, stable=True)
-    return torch.from_numpy(np.argsort(context.numpy(), kind="stable"))  # by digits, where torch compares

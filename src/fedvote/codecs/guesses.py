@@ -6,10 +6,12 @@ odds, in which local training moves all weights about equally far: z = log2 (u /
 steps of an octave, or a quarter of one where there are votes enough. Ternary votes are sign(w) if u < |w|: the same
 with (1 + u) / 2 and (1 + |w|) / 2, apart for each sign of w.
 
-Logarithms are read off the leading bits of whole numbers, so that all machines agree on them. See docs/wire-format.md.
+All of it is in whole numbers, the first bits of u and p, so that all machines agree. See docs/wire-format.md.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,38 +21,52 @@ from torch import Tensor
 from fedvote.lots import BITS
 from fedvote.quantize import BINARY, Alphabet
 
-ONE = 2**20  # what stands for the probability 1
-LEAST = 2**10  # and for the smallest that is told from 0
+U_BITS, P_BITS = 12, 10  # of a lot and of a probability, that count
 MANY = 2**17  # votes, that are worth finer steps
 
+Expected = npt.NDArray[np.float64]
 
-def contexts(
-    level_D: Tensor, levels: int, lots_D: Tensor, alphabet: Alphabet
-) -> tuple[Tensor, npt.NDArray[np.float64]]:
+
+def contexts(level_D: Tensor, levels: int, lots_D: Tensor, alphabet: Alphabet) -> tuple[Tensor, Expected]:
     """Each vote's context, and how likely each value is in each of them before any vote is seen."""
     fine, limit = (2, 24) if len(level_D) >= MANY else (0, 6)
-    top, level_D, lot_D = levels - 1, level_D.long(), 2 * lots_D.long() + 1
-    if alphabet == BINARY:
-        p_D, whole = level_D * ONE // top, 2 ** (BITS + 1)
-    else:
-        p_D, whole = (top + (2 * level_D - top).abs()) * ONE // (2 * top), 2 ** (BITS + 2)
-        lot_D = lot_D + whole // 2
-    p_D = p_D.clamp(LEAST, ONE - LEAST)
+    p_L, side_L = (torch.from_numpy(values).to(level_D.device) for values in of_levels(levels, alphabet))
+    index_D = level_D.int()
+    place_D = p_L.index_select(0, index_D).bitwise_left_shift_(U_BITS).bitwise_or_(lots_D >> (BITS - U_BITS))
+    context_D = table(alphabet, fine, limit, level_D.device).index_select(0, place_D)
+    if alphabet != BINARY:
+        context_D = 3 * context_D + side_L.index_select(0, index_D)
+    return context_D, expected(limit, fine, alphabet)
+
+
+def of_levels(levels: int, alphabet: Alphabet) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """For each level the first bits of p, or of (1 + |w|) / 2, and the side of w: 0, 1 or 2."""
+    top, level_L = levels - 1, np.arange(levels)
+    off_L = 2 * level_L - top
+    p_L = (level_L << P_BITS) // top if alphabet == BINARY else ((top + abs(off_L)) << P_BITS) // (2 * top)
+    return p_L.clip(1, 2**P_BITS - 1).astype(np.int32), (np.sign(off_L) + 1).astype(np.uint8)
+
+
+@lru_cache(maxsize=8)
+def table(alphabet: Alphabet, fine: int, limit: int, device: torch.device) -> Tensor:
+    """z, counted from 0, for the first bits of p, and within these of u."""
+    p_PU = np.arange(2**P_BITS)[:, None]
+    lot_PU = 2 * np.arange(2**U_BITS)[None] + 1
+    whole = 2 ** (U_BITS + 1)
+    if alphabet != BINARY:
+        lot_PU, whole = lot_PU + whole, 2 * whole
 
     # z = log2 (u (1 - p)) - log2 ((1 - u) p)
-    z_D = steps(lot_D * (ONE - p_D), fine) - steps((whole - lot_D) * p_D, fine)
-    context_D = z_D.clamp(-limit, limit) + limit
-    if alphabet != BINARY:
-        context_D = 3 * context_D + (2 * level_D - top).sign() + 1
-    return context_D.to(torch.int16), expected(limit, fine, alphabet)
+    z_PU = steps(lot_PU * (2**P_BITS - p_PU), fine) - steps(np.maximum((whole - lot_PU) * p_PU, 1), fine)
+    return torch.from_numpy((z_PU.clip(-limit, limit) + limit).astype(np.uint8)).flatten().to(device)
 
 
-def steps(x: Tensor, fine: int) -> Tensor:
-    """log2 of whole numbers below 2^53, in steps of 2^-fine, and straight between powers of two."""
-    return x.double().view(torch.int64) >> (52 - fine)
+def steps(x: npt.NDArray[np.int64], fine: int) -> npt.NDArray[np.int64]:
+    """log2 of whole numbers, in steps of 2^-fine, and straight between powers of two."""
+    return x.astype(np.float64).view(np.int64) >> (52 - fine)
 
 
-def expected(limit: int, fine: int, alphabet: Alphabet) -> npt.NDArray[np.float64]:
+def expected(limit: int, fine: int, alphabet: Alphabet) -> Expected:
     """(C, V) that the vote is the one the lot and the start make, but for a doubt that halves with every octave."""
     rows = []
     for z in range(-limit, limit + 1):
