@@ -75,7 +75,7 @@ def expected(limit: int, fine: int, alphabet: Alphabet) -> Expected:
             rows.append([doubt, 1 - doubt] if z < 0 else [1 - doubt, doubt])
             continue
         for side in (-1, 0, 1):
-            # below its lot a vote is 0; doubt is about the side that the start is on, or about both
+            # a lot above |w| makes the vote 0; doubt is about the side that the start is on, or about both
             nearly, rarely = (doubt * 15 / 16, doubt / 16) if side else (doubt / 2, doubt / 2)
             if z < 0 and side:
                 rows.append([1 - doubt, nearly, rarely] if side < 0 else [rarely, nearly, 1 - doubt])
