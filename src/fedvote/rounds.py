@@ -15,7 +15,7 @@ import torch
 from typing_extensions import TypeVar
 
 from fedvote.attacks import ATTACKS, Attack, Seen
-from fedvote.codecs import Header, Parcel, pack_stack, unpack
+from fedvote.codecs import Header, Parcel, check_head, pack_stack, unpack
 from fedvote.core import SERVER, Batches, Codec, ConfigError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
@@ -161,8 +161,8 @@ def hostile_turn(
 
 def check_ballot(method: Method, network: Network, state: State, frame: bytes, key: Key) -> None:
     """WireError unless the frame is one that the client of this key may send in the round after this state."""
-    codecs = method.uplink(network, method.broadcast(state), key)
-    unpack(frame, _header(method, network, key.round, key.client), codecs, network.start.voted.device)
+    codecs = partial(method.uplink, network, method.broadcast(state), key)
+    _read(frame, _header(method, network, key.round, key.client), codecs, network.start.voted.device)
 
 
 def close_round(
@@ -207,6 +207,7 @@ def _read(
     frame: bytes | Parcel, header: Header, codecs: Callable[[], dict[str, Codec]], device: torch.device
 ) -> Message:
     if isinstance(frame, bytes):
+        check_head(frame, header)  # before codecs are made, which is work that nobody shall cause with noise
         return unpack(frame, header, codecs(), device)
     if frame.refusal:
         raise WireError(frame.refusal)

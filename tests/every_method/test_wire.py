@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedvote import FedAvg
+from fedvote import FedAvg, FedVote
 from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
 from fedvote.core import Codec, Key, WireError
 from fedvote.rounds import HELD, Closed, clients_turn, close_round, held_before, open_round, read_broadcast
@@ -85,6 +85,22 @@ def test_a_malformed_message_is_refused_and_the_round_goes_on_without_it(
     assert closed.refused[3].startswith("client 3: ")
     expected = close_round(federation.method, federation.network, state, without, Key(0, 1))
     assert_same(closed.state, expected.state)
+
+
+def test_noise_is_refused_before_codecs_are_made_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    federation = Federation(FedVote())
+    state, made = federation.start(), []
+    _, frames = federation.frames(state, 1, COHORT)
+    uplink = FedVote.uplink
+
+    def spy(self: FedVote, network: Any, down: Any, key: Key) -> dict[str, Codec]:
+        made.append(key.client)
+        return uplink(self, network, down, key)
+
+    monkeypatch.setattr(FedVote, "uplink", spy)
+    noise = {1: DAMAGES["noise"](frames[1]), 3: DAMAGES["cut"](frames[3])}
+    closed = close_round(federation.method, federation.network, state, frames | noise, Key(0, 1))
+    assert closed.counted == made == [0, 4]
 
 
 def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Federation) -> None:

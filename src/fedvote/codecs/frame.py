@@ -96,7 +96,9 @@ def weigh_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict
 
 def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: torch.device | str = "cpu") -> Message:
     """The message in a frame, or WireError if it is not the one expected."""
-    _check_head(frame, expected, len(codecs))
+    tensors = check_head(frame, expected)
+    if tensors != len(codecs):
+        raise WireError(f"{tensors} tensors in a frame, expected {len(codecs)}")
     message: Message = {}
     at, end = HEAD.size, len(frame) - CHECKSUM.size
     for name, codec in codecs.items():
@@ -120,7 +122,8 @@ def _check_names(message: Message, codecs: dict[str, Codec]) -> None:
         raise WireError(f"a message of {sorted(message)} cannot travel by codecs for {sorted(codecs)}")
 
 
-def _check_head(frame: bytes, expected: Header, tensors: int) -> None:
+def check_head(frame: bytes, expected: Header) -> int:
+    """How many tensors are in a frame; WireError if it is damaged, or not the one expected."""
     if len(frame) < HEAD.size + CHECKSUM.size:
         raise WireError(f"{len(frame)} bytes are too few for a frame")
     magic, version, round, client, fingerprint, method, count = HEAD.unpack_from(frame)
@@ -134,5 +137,4 @@ def _check_head(frame: bytes, expected: Header, tensors: int) -> None:
         given, want = getattr(got, field.name), getattr(wanted, field.name)
         if given != want:
             raise WireError(f"a frame of {field.name} {given!r}, expected {want!r}")
-    if count != tensors:
-        raise WireError(f"{count} tensors in a frame, expected {tensors}")
+    return int(count)
