@@ -42,11 +42,9 @@ def _rows(votes: str, weights: int, clients: int, repeats: int) -> list[dict[str
     rng = Key(0).numpy("bench")
     level = torch.from_numpy(np.rint(rng.beta(0.3, 0.3, weights) * (levels - 1)).astype(np.int16))
     down = {"level": level, "levels": torch.tensor([levels - 1], dtype=torch.int16)}
-    latent = (
-        method.normalisation.inverse(method.soft(down)) + MOVED * torch.from_numpy(rng.normal(size=weights)).float()
-    )
-    key = Key(0, 1, 0)
-    (ballot,) = round_by_lots(method.normalisation(latent)[None], method.alphabet, [key])
+    phi, key = method.normalisation, Key(0, 1, 0)
+    moved = phi.inverse(method.soft(down)) + MOVED * torch.from_numpy(rng.normal(size=weights)).float()
+    (ballot,) = round_by_lots(phi(moved)[None], method.alphabet, [key])
     coded = partial(method.ballot_codec, down, key)  # made anew each time, as every client's is
     plain = Binary(weights) if votes == "binary" else Ternary(weights)
     packed = plain.encode(ballot)
