@@ -13,12 +13,13 @@ import argparse
 import itertools
 import json
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from remembered import Remembered, Turns
 
+from fedvote.attacks.random import Random
 from fedvote.config import read
 from fedvote.core import Dataset
 from fedvote.data import load
@@ -54,18 +55,29 @@ RULES: dict[str, tuple[str, ...]] = {
     "FedAvg mean": FEDAVG,
     "median": (*FEDAVG, "method.aggregate=median"),
     "trimmed mean": (*FEDAVG, "method.aggregate=trimmed-mean", "method.aggregate.trim={hostile}"),
-    "Krum": (*FEDAVG, "method.aggregate=krum", "method.aggregate.byzantine={hostile}"),
+    "Krum": (*FEDAVG, "method.aggregate=krum", "method.aggregate.byzantine={tolerated}"),
     "geometric median": (*FEDAVG, "method.aggregate=geometric-median"),
     "signSGD": ("method=signsgd", "method.server_lr=0.0003"),
 }
-"""Those that have to be told how many clients are hostile are told the truth. Rates are the best ones where none is."""
+"""Those that have to be told how many clients are hostile are told the truth, or the most that they can bear.
+
+Rates are the best ones where none is hostile.
+"""
+
+
+@dataclass(frozen=True)
+class Idle(Random):
+    """Votes at random, from clients that do not train: they would send the same if they did."""
+
+    trains: ClassVar[bool] = False
 
 
 def measure(settings: list[str], preset: str, data: Dataset, turns: Turns) -> dict[str, Any]:
     """Accuracy after every round, and what the rule made of hostile and honest clients."""
     made = simulation(read(preset, settings), data=data)
     if isinstance(made.method, FedVote):
-        made = replace(made, method=Remembered.like(made.method, turns))
+        idle = Idle() if type(made.attack) is Random else made.attack
+        made = replace(made, method=Remembered.like(made.method, turns), attack=idle)
     hostile = set(made.hostile)
     found: dict[str, Any] = {"settings": settings, "accuracy": [], "hostile_share": [], "honest_kept": []}
     for snapshot in made.run():
@@ -120,7 +132,8 @@ def main() -> None:
             parser.error(f"there is no rule {rule!r}; known: {', '.join(RULES)}")
     done = json.loads(options.out.read_text()) if options.out.exists() else {"preset": options.preset, "runs": {}}
     if not options.table:
-        began, data = time.monotonic(), load(read(options.preset, []).data.name)
+        preset = read(options.preset, [])
+        began, data, clients = time.monotonic(), load(preset.data.name), preset.federation.clients
         done["environment"] = environment(find_device("auto"))
         turns: Turns = {}
         theirs = None
@@ -128,13 +141,19 @@ def main() -> None:
             name = f"{rule}/{attack}/{hostile}/{seed}"
             if name in done["runs"] or time.monotonic() - began > options.seconds:
                 continue
-            if theirs != (hostile, seed):  # others have little in common with these
-                theirs, turns = (hostile, seed), {}
+            alike = (hostile, seed, "camps" if rule == "oracle" else rule)  # others have little in common with these
+            if theirs != alike:
+                theirs, turns = alike, {}
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
             voted = [] if any(s.startswith("method=") for s in RULES[rule]) else options.set
-            ruled = [setting.format(hostile=hostile) for setting in RULES[rule]]
+            tolerated = min(hostile, (clients - 3) // 2)
+            ruled = [setting.format(hostile=hostile, tolerated=tolerated) for setting in RULES[rule]]
             attacked = [setting.format(rule=rule if rule in REPUTATIONS else "camps") for setting in ATTACKS[attack]]
-            run = measure([*common, *voted, *ruled, *attacked], options.preset, data, turns)
+            twin = f"median/{attack}/{hostile}/{seed}"
+            if rule == "trimmed mean" and 2 * hostile + 1 == clients and twin in done["runs"]:
+                run = {**done["runs"][twin], "same_as": twin}  # of which one client is left, the middle
+            else:
+                run = measure([*common, *voted, *ruled, *attacked], options.preset, data, turns)
             done["runs"][name] = run
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(done) + "\n")

@@ -11,7 +11,7 @@ import torch
 
 from fedvote import FedAvg, FedVote, descent
 from fedvote.core import ConfigError
-from fedvote.descent import descend, is_small, takes_parts
+from fedvote.descent import descend, is_small, parts_of
 from fedvote.method import ELEMENTWISE, FUSED
 from fedvote.models import MODELS
 from fedvote.network import Network
@@ -121,9 +121,15 @@ class Near(FedAvg):
         return network.loss(voted, floats, x_B, y_B) + 10 * near
 
 
-def test_an_objective_is_given_parts_only_where_it_says_that_it_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descent, "SMALL", 0)  # so that clients have calls of their own
-    assert takes_parts(FedAvg()) and takes_parts(FedVote()) and not takes_parts(Near())
+@pytest.mark.parametrize("small", [True, False])
+def test_an_objective_is_given_parts_only_where_it_says_that_it_takes_them(
+    small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not small:
+        monkeypatch.setattr(descent, "SMALL", 0)  # so that clients have calls of their own
+    network = Network(module())
+    assert parts_of(FedVote(), network, [network.start.voted[None]]) == network.sizes[:1]
+    assert parts_of(Near(), network, [network.start.voted[None], network.start.floats[None]]) is None
     near, far = (trained(method, [0, 1])[0] for method in (Near(lr=0.01), FedAvg(lr=0.01)))
     start = Network(module()).start.voted
     assert 0 < (near - start).norm() < (far - start).norm()

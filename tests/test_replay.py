@@ -19,6 +19,7 @@ from tests.toy import batches, module, scaled
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 METHODS = pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(train_float=True)], ids=str)
+TOGETHER = pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
 
 
 def stack_of(network: Network, clients: int, method: Method) -> list[Tensor]:
@@ -26,6 +27,13 @@ def stack_of(network: Network, clients: int, method: Method) -> list[Tensor]:
     many = 2 if isinstance(method, FedAvg) or getattr(method, "train_float", False) else 1
     vectors = (network.start.voted, network.start.floats)[:many]
     return [torch.stack([vector * (1 + 0.1 * k) for k in range(clients)]) for vector in vectors]
+
+
+def rows_of(stack: Stack, like: list[Tensor]) -> list[Tensor]:
+    """The weights of all clients by now."""
+    rows = [torch.empty_like(each) for each in like]
+    stack.take(slice(None), rows)
+    return rows
 
 
 @METHODS
@@ -43,21 +51,33 @@ def test_clients_one_by_one_have_the_gradients_they_have_together(method: Method
 
 
 @METHODS
-def test_parts_have_the_gradients_that_vectors_have_and_lie_in_the_rows(method: Method) -> None:
+@TOGETHER
+def test_a_step_by_the_gradients_of_parts_is_that_by_the_gradients_of_vectors(method: Method, together: bool) -> None:
     network = Network(module())
     start, loss = stack_of(network, 3, method), partial(method.objective, network)
     sizes = network.sizes[: len(start)]
-    whole, parts = (Stack(loss, start, together=False, sizes=given) for given in (None, sizes))
+    whole, parts = (Stack(loss, start, together, sizes=given) for given in (None, sizes))
+    assert len(parts.leaves) == sum(map(len, sizes)) * (1 if together else 3)
     for stack in (whole, parts):
         stack.gradients(*batches(scaled(), [0, 1, 2]).at(0))
-    assert len(parts.leaves) == 3 * sum(map(len, sizes))
-    joined = torch.cat([leaf.grad for leaf in parts.leaves if leaf.grad is not None])
-    torch.testing.assert_close(joined, torch.cat([leaf.grad for leaf in whole.leaves if leaf.grad is not None]))
-    with torch.no_grad():
-        for leaf in parts.leaves:
-            leaf += 1
-    for rows, before in zip(parts.rows, start, strict=True):
-        assert torch.equal(rows, before + 1)
+        with torch.no_grad():
+            for leaf in stack.leaves:
+                assert leaf.grad is not None
+                leaf -= leaf.grad
+    for expected, found, before in zip(rows_of(whole, start), rows_of(parts, start), start, strict=True):
+        torch.testing.assert_close(found, expected)
+        assert not torch.equal(found, before)
+
+
+@TOGETHER
+@pytest.mark.parametrize("sizes", [None, [[1, 3], [2]]], ids=["vectors", "parts"])
+def test_what_is_put_in_for_some_clients_is_taken_out_for_them(together: bool, sizes: list[list[int]] | None) -> None:
+    stack = Stack(lambda *_: torch.zeros(()), [torch.zeros(3, 4), torch.zeros(3, 2)], together, sizes=sizes)
+    stack.put([torch.arange(8.0).view(2, 4), torch.ones(2, 2)])
+    taken = [torch.full((3, 4), -1.0), torch.full((3, 2), -1.0)]
+    stack.take([2, 1], taken)
+    assert taken[0].tolist() == [[-1] * 4, [4, 5, 6, 7], [0] * 4]
+    assert taken[1].tolist() == [[-1] * 2, [1] * 2, [0] * 2]
 
 
 def test_stepping_a_leaf_moves_its_clients_row_and_no_other() -> None:
@@ -65,22 +85,25 @@ def test_stepping_a_leaf_moves_its_clients_row_and_no_other() -> None:
     with torch.no_grad():
         stack.leaves[2] += 1  # the second client's
         stack.leaves[1] += 2
-    assert stack.rows[0].tolist() == [[0] * 4, [1] * 4, [0] * 4]
-    assert stack.rows[1].tolist() == [[2] * 2, [0] * 2, [0] * 2]
+    voted, floats = rows_of(stack, [torch.ones(3, 4), torch.ones(3, 2)])
+    assert voted.tolist() == [[0] * 4, [1] * 4, [0] * 4]
+    assert floats.tolist() == [[2] * 2, [0] * 2, [0] * 2]
 
 
 @needs_gpu
 @METHODS
-@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
-def test_a_replay_has_the_bits_of_the_calls_it_recorded(method: Method, together: bool) -> None:
+@TOGETHER
+@pytest.mark.parametrize("by_parts", [True, False], ids=["parts", "vectors"])
+def test_a_replay_has_the_bits_of_the_calls_it_recorded(method: Method, together: bool, by_parts: bool) -> None:
     with repeatable():
         network, drawn = Network(module()).to("cuda"), batches(scaled().to("cuda"), [0, 1, 2], steps=3)
         start, loss = stack_of(network, 3, method), partial(method.objective, network)
-        replay = Replay(loss, [torch.zeros_like(rows) for rows in start], *drawn.at(0), together)
-        replay.begin(start)
+        sizes = network.sizes[: len(start)] if by_parts else None
+        replay = Replay(loss, [torch.zeros_like(rows) for rows in start], *drawn.at(0), together, sizes=sizes)
+        replay.put(start)
         for step in range(3):
             replay.gradients(*drawn.at(step))
-            called = Stack(loss, start, together)
+            called = Stack(loss, start, together, sizes=sizes)
             called.gradients(replay.x_KB, replay.y_KB)
             for recorded, fresh in zip(replay.leaves, called.leaves, strict=True):
                 assert recorded.grad is not None and fresh.grad is not None

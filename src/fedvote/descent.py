@@ -53,11 +53,30 @@ class Stack:
         self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
         if compiled:
             self.losses = torch.compile(self.losses, dynamic=False)
-        self.rows = [rows.clone() for rows in start]
-        calls = [self.rows] if together else zip(*self.rows, strict=True)
-        parts: Sequence[Sequence[int] | None] = sizes or [None] * len(self.rows)
-        self.weights = [[_leaf(v, n) for v, n in zip(vectors, parts, strict=True)] for vectors in calls]  # of each call
+        self._sizes = [list(parts) for parts in sizes or [[rows.shape[1]] for rows in start]]
+        # a part of all clients lies in one piece, so that it can be a tensor of them all, or one of each
+        self._blocks = [[part.clone(memory_format=torch.contiguous_format) for part in v] for v in self._parts(start)]
+        calls = [[[block[k] for block in blocks] for blocks in self._blocks] for k in range(self.clients)]
+        self.weights = [
+            [_leaves(parts, whole=sizes is None) for parts in vectors]
+            for vectors in ([self._blocks] if together else calls)
+        ]
         self.leaves = [leaf for weights in self.weights for leaf in _flat(weights)]
+
+    def put(self, start: Sequence[Tensor]) -> None:
+        """Other weights in the same place, of as many clients or fewer."""
+        for blocks, parts in zip(self._blocks, self._parts(start), strict=True):
+            for block, part in zip(blocks, parts, strict=True):
+                block[: len(part)] = part
+
+    def take(self, clients: slice | Sequence[int], into: Sequence[Tensor]) -> None:
+        """Copy the weights that these clients have by now to their rows of `into`."""
+        for blocks, parts in zip(self._blocks, self._parts(into), strict=True):
+            for block, part in zip(blocks, parts, strict=True):
+                part[clients] = block[clients]
+
+    def _parts(self, stacks: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+        return [rows.split(sizes, dim=1) for rows, sizes in zip(stacks, self._sizes, strict=True)]
 
     def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
         """Leave in every leaf the gradient of its client's loss on its own batch."""
@@ -74,14 +93,13 @@ class Stack:
         leaves, loss = _flat(weights), self.losses(*weights, x_B, y_B)
         loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
-            leaf.grad = gradient
+            leaf.grad = None if gradient is None else gradient.contiguous()  # as fused optimisers need it
 
 
-def _leaf(vector: Tensor, sizes: Sequence[int] | None) -> Vector:
-    """The same place in memory, to take a gradient of: the whole, or its parts."""
-    if sizes is None:
-        return vector.detach().requires_grad_()
-    return tuple(part.detach().requires_grad_() for part in vector.split(list(sizes)))
+def _leaves(parts: Sequence[Tensor], whole: bool) -> Vector:
+    """The same places in memory, to take gradients of."""
+    leaves = tuple(part.detach().requires_grad_() for part in parts)
+    return leaves[0] if whole else leaves
 
 
 def _flat(weights: Sequence[Vector]) -> list[Tensor]:
@@ -97,13 +115,14 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
 
         return _train(method, replay_for(method, network, start, batches), batches, _room_for(start))
     if is_small(network, batches.at(0)[0][0]):
-        return _train(method, Stack(partial(method.objective, network), start), batches, _room_for(start))
+        stack = Stack(partial(method.objective, network), start, sizes=parts_of(method, network, start))
+        return _train(method, stack, batches, _room_for(start))
     return _client_by_client(method, network, start, batches)
 
 
-def takes_parts(method: Method) -> bool:
-    """Whether what its clients minimise was marked `layerwise`."""
-    return getattr(method.objective, "layerwise", False)
+def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Sequence[Sequence[int]] | None:
+    """The sizes of the parts in which to train, if what clients minimise was marked `layerwise`."""
+    return network.sizes[: len(start)] if getattr(method.objective, "layerwise", False) else None
 
 
 def is_small(network: Network, x_B: Tensor) -> bool:
@@ -124,9 +143,7 @@ def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) 
         # who has fewer steps than others is done: what becomes of its row after that is nobody's
         if ending := batches.ending(step):
             # all at once without a list of them, which would have to be sent to a GPU
-            these = slice(batches.clients) if len(ending) == batches.clients else ending
-            for rows, final in zip(stack.rows, ended, strict=True):
-                final[these] = rows[these]
+            stack.take(slice(batches.clients) if len(ending) == batches.clients else ending, ended)
     return ended
 
 
@@ -134,7 +151,7 @@ def _client_by_client(method: Method, network: Network, start: Sequence[Tensor],
     """One client after another; where there are several, on as many threads as there are cores."""
     cores, ended = torch.get_num_threads(), _room_for(start)
     networks: SimpleQueue[Network] = SimpleQueue()
-    sizes = network.sizes[: len(start)] if takes_parts(method) else None
+    sizes = parts_of(method, network, start)
 
     def turn(client: int) -> None:
         mine = networks.get()  # no two threads may run one: it lends its module other weights while it runs

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Batches
-from fedvote.descent import IMAGES, Loss, Stack, is_small
+from fedvote.descent import IMAGES, Loss, Stack, is_small, parts_of
 from fedvote.network import Network, channels_last
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ class Replay(Stack):
         y_KB: Tensor,
         together: bool,
         compiled: bool = False,
+        sizes: Sequence[Sequence[int]] | None = None,
     ):
-        super().__init__(loss, start, together, compiled)
+        super().__init__(loss, start, together, compiled, sizes)
         images = x_KB.ndim == IMAGES and not together
         self.x_KB, self.y_KB = (channels_last(x_KB) if images else x_KB).clone(), y_KB.clone()
         self._streams = [torch.cuda.Stream() for _ in range(1 if together else STREAMS)]
@@ -55,11 +56,6 @@ class Replay(Stack):
         with torch.cuda.graph(self._graph, stream=recording, capture_error_mode="thread_local"):
             self._find()
         del self.losses  # which nothing calls again, and which hold the network
-
-    def begin(self, start: Sequence[Tensor]) -> None:
-        """Other weights in the same place."""
-        for rows, new in zip(self.rows, start, strict=True):
-            rows[: len(new)] = new
 
     def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
         self.x_KB[: len(x_KB)] = x_KB
@@ -102,14 +98,15 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
     known = _recordings.setdefault(network, [])
     for recorded in known:
         if recorded.fits(method, shapes, batches.clients):
-            recorded.replay.begin(start)
+            recorded.replay.put(start)
             return recorded.replay
     del known[: len(known) - RECORDINGS + 1]
     together = is_small(network, x_KB[0])
-    shaped = network.as_products() if network.compiled and together else network
+    shaped = network.as_products(wide=together) if network.compiled else network
     if network.compiled:
         torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
-    made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled)
+    sizes = parts_of(method, network, start)
+    made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes)
     known.append(Recorded(method, shapes, made))
     return made
 

@@ -1,0 +1,36 @@
+"""The simulator on a GPU: one seed, one result, compiled or not; the bytes that it counts are those that it writes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fedvote import FedAvg, FedVote, Simulation
+from fedvote.engines.simulate import Snapshot
+from fedvote.method import Method
+from tests.toy import assert_same, dataset, module
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+METHODS = pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(votes="ternary")], ids=str)
+
+
+def last(method: Method, compile: bool = False, **options: str) -> Snapshot:
+    made = Simulation.of(
+        module(), dataset(), method, clients=5, rounds=3, steps=4, batch=8, device="cuda", compile=compile, **options
+    )
+    *_, snapshot = made.run()
+    return snapshot
+
+
+@METHODS
+@pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
+def test_one_seed_has_one_result(method: Method, compile: bool) -> None:
+    assert_same(last(method, compile).state, last(method, compile).state)
+
+
+@METHODS
+def test_what_is_weighed_is_what_is_written(method: Method) -> None:
+    weighed, written = (last(method, wire=wire) for wire in ("weighed", "written"))
+    assert_same(weighed.state, written.state)
+    for name in ("uplink_bytes", "downlink_bytes", "accuracy"):
+        assert weighed.record[name] == written.record[name]
