@@ -14,9 +14,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 METHODS = pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(votes="ternary")], ids=str)
 
 
-def last(method: Method, compile: bool = False, **options: str) -> Snapshot:
+def last(method: Method, compile: bool = False, wire: str = "weighed") -> Snapshot:
     made = Simulation.of(
-        module(), dataset(), method, clients=5, rounds=3, steps=4, batch=8, device="cuda", compile=compile, **options
+        module(), dataset(), method, clients=5, rounds=3, steps=4, batch=8, device="cuda", compile=compile, wire=wire
     )
     *_, snapshot = made.run()
     return snapshot
