@@ -67,11 +67,6 @@ def test_what_cannot_be_rewritten_stays(layer: nn.Module) -> None:
     assert type(as_products(layer, in_bfloat16=False)) is type(layer)
 
 
-def test_where_few_channels_matter_the_others_stay() -> None:
-    both = nn.Sequential(nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 3))
-    assert [type(layer) for layer in as_products(both, False, wide=False).children()] == [Patches, nn.Conv2d]
-
-
 def test_a_layer_that_is_used_twice_stays_one() -> None:
     layer = nn.Linear(4, 4)
     agree(nn.Sequential(layer, nn.ReLU(), layer), torch.randn(3, 4))

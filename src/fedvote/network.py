@@ -103,10 +103,10 @@ class Network:
         other.start = Weights(self.start.voted.to(device), self.start.floats.to(device))
         return other
 
-    def as_products(self, wide: bool = True) -> Network:
-        """The same function with layers written as matrix products; `wide`: convolutions of many channels, too."""
+    def as_products(self) -> Network:
+        """The same function with its layers written as matrix products: see products.py for what that is good for."""
         other = copy.copy(self)
-        other._batch = as_products(self._batch, self._half, wide)
+        other._batch = as_products(self._batch, self._half)
         return other
 
     @cached_property

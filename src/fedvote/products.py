@@ -1,9 +1,8 @@
-"""Layers as plain matrix products, for networks that are compiled for a GPU.
+"""Layers as plain matrix products, for small networks of many clients that are compiled into shared GPU kernels.
 
 Under vmap a convolution becomes one with as many groups as there are clients, which libraries run a group at a time.
 As patches times weights it becomes one batched product; a compiler makes the patches, and sums their gradients, in
-one kernel each. Without one this would be slower than a convolution. A convolution of few channels, such as the first,
-leaves tensor cores idle even where every client has kernels of its own, and is faster so there as well.
+one kernel each. Without one this would be slower than a convolution.
 """
 
 from __future__ import annotations
@@ -65,17 +64,13 @@ class Product(nn.Module):
         return y if self.bias is None else y + self.bias.to(y.dtype)
 
 
-def as_products(module: nn.Module, in_bfloat16: bool, wide: bool = True) -> nn.Module:
-    """A copy with the same parameters by the same names; layers that cannot be rewritten stay as they are.
-
-    `wide`: convolutions of many channels, too.
-    """
+def as_products(module: nn.Module, in_bfloat16: bool) -> nn.Module:
+    """A copy with the same parameters by the same names; layers that cannot be rewritten stay as they are."""
     copied = nn.Sequential(copy.deepcopy(module))  # in a Sequential, so that every layer has a parent
     for parent in list(copied.modules()):
         for name, layer in list(parent._modules.items()):  # named_children leaves out a layer's second use
             if type(layer) is nn.Conv2d and layer.groups == 1 and layer.padding_mode == "zeros":
-                if wide or layer.in_channels < ALIGNED:
-                    setattr(parent, name, Patches(layer, in_bfloat16))
+                setattr(parent, name, Patches(layer, in_bfloat16))
             elif type(layer) is nn.Linear:
                 setattr(parent, name, Product(layer))
     return copied[0]

@@ -102,7 +102,7 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
             return recorded.replay
     del known[: len(known) - RECORDINGS + 1]
     together = is_small(network, x_KB[0])
-    shaped = network.as_products(wide=together) if network.compiled else network
+    shaped = network.as_products() if network.compiled and together else network
     if network.compiled:
         torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
     sizes = parts_of(method, network, start)

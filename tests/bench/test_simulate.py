@@ -11,6 +11,7 @@ from fedvote import FedAvg, FedVote
 from fedvote.bench import simulate
 from fedvote.bench.page import page
 from fedvote.bench.simulate import Job, bench_simulate
+from fedvote.engines.simulate import Simulation, Snapshot
 
 JOBS = (
     Job("digits-cnn", (1, 8, 8), FedVote(coding="plain"), steps=2, batch=4),
@@ -51,6 +52,14 @@ def test_no_cohort_is_tried_that_would_take_too_long(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(simulate, "measure", lambda job, clients, *_: {"clients": clients, "seconds": float(clients)})
     rows = bench_simulate(JOBS[:1], cohorts=(1, 10, 20, 21), steps=())
     assert [row["clients"] for row in rows] == [1, 10, 20]
+
+
+def test_a_first_round_that_takes_long_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been compiling."""
+    rounds = [Snapshot(k, {}, {}, {"seconds_training": seconds}) for k, seconds in enumerate([60.0, 2.0, 1.0])]
+    monkeypatch.setattr(Simulation, "run", lambda _: iter(rounds))
+    row = simulate.measure(JOBS[0], 1, torch.device("cpu"), 0.5)
+    assert (row["first_seconds"], row["seconds"]) == (60, 1)
 
 
 def test_the_page_draws_a_line_for_every_network_and_has_every_number() -> None:

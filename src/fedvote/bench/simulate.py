@@ -40,6 +40,7 @@ class Job:
     method: Method
     steps: int
     batch: int
+    usual: int = 31  # clients of a round, where it is not about their number
 
     def __str__(self) -> str:
         return f"{self.model} {type(self.method).__name__}"
@@ -48,11 +49,10 @@ class Job:
 JOBS = (
     Job("lenet5", (1, 28, 28), FedVote(coding="plain"), steps=40, batch=100),
     Job("vgg7", (3, 32, 32), FedVote(coding="plain"), steps=40, batch=100),
-    Job("small-cnn", (3, 32, 32), FedAvg(lr=0.1, optimizer="SGD"), steps=5, batch=10),
+    Job("small-cnn", (3, 32, 32), FedAvg(lr=0.1, optimizer="SGD"), steps=5, batch=10, usual=50),
 )
 COHORTS = (1, 10, 31, 50, 100, 1000)
 STEPS = (10, 20, 80)  # besides those of the job, for one cohort: how time grows with the length of a turn
-USUAL = 31  # clients of rows that are not about their number
 
 
 def bench_simulate(
@@ -70,9 +70,11 @@ def bench_simulate(
                 break
             rows.append(measure(job, clients, device, rate))
             expected = rows[-1]["seconds"]
-    usual = min(USUAL, max(cohorts))
-    rows += [measure(dataclasses.replace(jobs[0], steps=many), usual, device, rate) for many in steps]
-    return rows + [measure(job, usual, device, rate, compile=True) for job in jobs if device.type == "cuda"]
+    most = max(cohorts)
+    rows += [measure(dataclasses.replace(jobs[0], steps=n), min(jobs[0].usual, most), device, rate) for n in steps]
+    if device.type == "cuda":
+        rows += [measure(job, min(job.usual, most), device, rate, compile=True) for job in jobs]
+    return rows
 
 
 def measure(job: Job, clients: int, device: torch.device, rate: float, compile: bool = False) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def measure(job: Job, clients: int, device: torch.device, rate: float, compile: 
     seconds: list[float] = []
     for snapshot in simulation.run():
         seconds.append(snapshot.record["seconds_training"])
-        if sum(seconds) > PATIENCE:
+        if sum(seconds[1:]) > PATIENCE:  # the first may have been compiling
             break
     samples = clients * job.steps * job.batch
     work = samples * _flops(simulation, job) / 1e12
