@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from abc import ABC, abstractmethod
@@ -119,8 +120,7 @@ class Method(ABC):
                 f"optimizer {self.optimizer!r} is not one of torch.optim that steps element by element; "
                 f"known: {', '.join(ELEMENTWISE)}"
             )
-        kind = getattr(torch.optim, self.optimizer)
-        known = inspect.signature(kind).parameters.keys() - {"params", "lr"}
+        kind, known = getattr(torch.optim, self.optimizer), _options_of(self.optimizer)
         if unknown := self.optimizer_options.keys() - known:
             raise ConfigError(
                 f"{self.optimizer} has no option {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}"
@@ -131,3 +131,8 @@ class Method(ABC):
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
             raise ConfigError(f"{self.optimizer} refuses its options {options}: {error}") from error
         return made
+
+
+@functools.cache
+def _options_of(optimizer: str) -> frozenset[str]:
+    return frozenset(inspect.signature(getattr(torch.optim, optimizer)).parameters.keys() - {"params", "lr"})

@@ -28,6 +28,8 @@ STREAMS = 8
 WARM_UP = 2  # runs before the recording, in which libraries choose their kernels
 RECORDINGS = 2  # that a network keeps
 
+Shapes = list[tuple[tuple[int, ...], torch.dtype]]
+
 
 class Replay(Stack):
     """A stack whose gradients are found by replaying a recording of how they were found the first time."""
@@ -81,10 +83,10 @@ class Recorded:
     """Which stacks a recording fits: those of this method and these shapes, up to a number of clients."""
 
     method: Method
-    shapes: list[tuple[torch.Size, torch.dtype]]
+    shapes: Shapes
     replay: Replay
 
-    def fits(self, method: Method, shapes: list[tuple[torch.Size, torch.dtype]], clients: int) -> bool:
+    def fits(self, method: Method, shapes: Shapes, clients: int) -> bool:
         return (self.method, self.shapes) == (method, shapes) and self.replay.clients >= clients
 
 
@@ -93,14 +95,15 @@ _recordings: WeakKeyDictionary[Network, list[Recorded]] = WeakKeyDictionary()
 
 def replay_for(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> Replay:
     """A recording that fits, at the weights of `start`: that of an earlier round where there is one."""
-    x_KB, y_KB = batches.at(0)
-    shapes = [(tensor.shape[1:], tensor.dtype) for tensor in (*start, x_KB, y_KB)]
+    batch, inputs = batches.index_KSB.shape[2], batches.examples.x
+    shapes = [*((rows.shape[1:], rows.dtype) for rows in start), ((batch, *inputs.shape[1:]), inputs.dtype)]
     known = _recordings.setdefault(network, [])
     for recorded in known:
         if recorded.fits(method, shapes, batches.clients):
             recorded.replay.put(start)
             return recorded.replay
     del known[: len(known) - RECORDINGS + 1]
+    x_KB, y_KB = batches.at(0)
     together = is_small(network, x_KB[0])
     shaped = network.as_products() if network.compiled and together else network
     if network.compiled:

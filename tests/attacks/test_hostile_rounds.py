@@ -19,7 +19,7 @@ from fedvote.method import Method
 from fedvote.methods import METHODS, Eden, FedAvg, FedVote, FetchSGD
 from fedvote.reputation import Cut, Proportional
 from fedvote.rounds import close_round, hostile_turn
-from tests.toy import Federation, assert_same, batches, dataset, memory, module
+from tests.toy import Federation, assert_close, assert_same, batches, dataset, memory, module
 
 SMALL = {"fetchsgd": {"columns": 64, "k": 10}}
 
@@ -155,7 +155,7 @@ def test_attackers_that_do_not_train_send_the_same_as_if_they_did(
     spared = list(federation.run())[-1].state
     monkeypatch.setattr(type(attack), "trains", True)
     assert federation.idle(range(5)) == []
-    assert_same(list(federation.run())[-1].state, spared)
+    assert_close(list(federation.run())[-1].state, spared)  # sums of larger stacks may be rounded otherwise
 
 
 def test_attackers_among_themselves_train() -> None:

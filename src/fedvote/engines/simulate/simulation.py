@@ -222,13 +222,13 @@ class Simulation:
     ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
         """The next snapshot, and a way to find out what was sent, which may take longer."""
         key = Key(self.seed, last.round + 1)
-        cohort = self.drawn(key)
+        orders = ahead.of(key.round)
+        cohort = list(orders)
         post: Any = pack_stack if self.wire == "written" else weigh_stack
         before = last.record.get("clients", ()) if last.round else cohort  # the first, all make of the seed
         down, told = broadcast(self.method, network, last.state, key.round, cohort, before, post)
         memory = {name: values.clone() for name, values in last.memory.items()}
         frames: dict[int, Any] = {}
-        orders = ahead.of(key.round)
 
         def post_trained(*arguments: Any) -> Any:
             ahead.prepare(key.round + 1)  # a GPU may still be busy with what is to be posted
