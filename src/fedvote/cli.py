@@ -145,11 +145,13 @@ def bench(
     name: Annotated[str, typer.Argument(help="What to measure: codec, tally or simulate.")],
     file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
     page_file: Annotated[Path | None, typer.Option("--page", help="Also draw them, as a web page.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="simulate: only this network; may be repeated.")] = None,
+    clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""
     from fedvote.bench import measure, table
 
-    rows = measure(name)
+    rows = measure(name, model or (), clients or ())
     typer.echo(table(rows))
     if file is not None:
         file.write_text(json.dumps(rows, indent=2) + "\n")

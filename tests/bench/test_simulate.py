@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from fedvote import FedAvg, FedVote
-from fedvote.bench import simulate
+from fedvote import ConfigError, FedAvg, FedVote
+from fedvote.bench import measure, simulate
 from fedvote.bench.page import page
 from fedvote.bench.simulate import Job, bench_simulate
 from fedvote.engines.simulate import Simulation, Snapshot
@@ -45,6 +46,25 @@ def test_work_is_three_times_the_multiplications_and_additions_of_a_forward_pass
     # two 3x3 convolutions on 8x8 and 4x4 pixels, then 128 -> 64 -> 10
     forward = 2 * (64 * 9 * 16 + 16 * 9 * 16 * 32 + 128 * 64 + 64 * 10)
     assert simulate._flops(made, job) == pytest.approx(3 * forward)
+
+
+def test_what_is_chosen_is_measured_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "JOBS", (*JOBS, replace(JOBS[0], model="lenet5")))
+    rows = measure("simulate", ["digits-cnn"], [3, 1, 3])
+    assert [(row["model"], row["clients"]) for row in rows] == [("digits-cnn", 1), ("digits-cnn", 3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", ["vgg"], []), "no benchmark of vgg; networks: lenet5, vgg7, small-cnn"),
+        (("simulate", [], [0]), "clients is 0, expected a whole number above 0"),
+        (("codec", ["vgg7"], []), "can be chosen for simulate, not for codec"),
+    ],
+)
+def test_a_choice_that_there_is_not_is_refused(arguments: tuple[str, list[str], list[int]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        measure(*arguments)
 
 
 def test_no_cohort_is_tried_that_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -17,15 +17,19 @@ BENCHMARKS = {
 }
 
 
-def measure(name: str) -> Rows:
+def measure(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Rows:
+    """`models`, `clients`: what to measure of the simulator, where not everything."""
     if name not in BENCHMARKS:
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
+    if name != "simulate" and (models or clients):
+        raise ConfigError(f"networks and numbers of clients can be chosen for simulate, not for {name}")
     module, _, function = BENCHMARKS[name].partition(":")
     try:
-        run: Callable[[], Rows] = getattr(import_module(module), function)
+        found = import_module(module)
     except ImportError as error:
         raise ConfigError(f"the benchmark {name} needs {error.name}: install fedvote[bench]") from error
-    return run()
+    run: Callable[..., Rows] = getattr(found, function)
+    return run(**found.choose(models, clients)) if name == "simulate" else run()
 
 
 def table(rows: Rows) -> str:

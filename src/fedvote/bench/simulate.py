@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import Dataset, Examples, Key
+from fedvote.core import ConfigError, Dataset, Examples, Key
 from fedvote.data.partition import IID
 from fedvote.engines.simulate import Simulation
 from fedvote.engines.simulate.chunks import Chunks
@@ -70,11 +70,28 @@ def bench_simulate(
                 break
             rows.append(measure(job, clients, device, rate))
             expected = rows[-1]["seconds"]
-    most = max(cohorts)
-    rows += [measure(dataclasses.replace(jobs[0], steps=n), min(jobs[0].usual, most), device, rate) for n in steps]
+
+    def usual(job: Job) -> int:
+        return job.usual if job.usual in cohorts else max(cohorts)
+
+    rows += [measure(dataclasses.replace(jobs[0], steps=n), usual(jobs[0]), device, rate) for n in steps]
     if device.type == "cuda":
-        rows += [measure(job, min(job.usual, most), device, rate, compile=True) for job in jobs]
+        rows += [measure(job, usual(job), device, rate, compile=True) for job in jobs]
     return rows
+
+
+def choose(models: Sequence[str], cohorts: Sequence[int]) -> dict[str, Any]:
+    """Arguments of `bench_simulate` for these networks and numbers of clients; of either, all where none is named."""
+    known = {job.model: job for job in JOBS}
+    if unknown := [name for name in models if name not in known]:
+        raise ConfigError(f"there is no benchmark of {', '.join(unknown)}; networks: {', '.join(known)}")
+    if few := [clients for clients in cohorts if clients < 1]:
+        raise ConfigError(f"clients is {few[0]}, expected a whole number above 0")
+    return {
+        "jobs": [known[name] for name in models] or JOBS,
+        "cohorts": sorted(set(cohorts)) or COHORTS,
+        "steps": () if models or cohorts else STEPS,
+    }
 
 
 def measure(job: Job, clients: int, device: torch.device, rate: float, compile: bool = False) -> dict[str, Any]:
