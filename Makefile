@@ -25,7 +25,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	$(BIN)/pytest --durations=10
+	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --durations=10
 
 bench: $(READY)
 	$(BIN)/fedvote bench codec
