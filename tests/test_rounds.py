@@ -10,7 +10,7 @@ from fedvote.aggregate import Krum
 from fedvote.codecs import Header, pack
 from fedvote.core import ConfigError, Examples, Key, WireError
 from fedvote.network import Network
-from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast, stack_rows
+from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
 from tests.toy import CLIENTS, Federation, assert_same, batches, keys, memory, owned, three_weights
 
 LABELLED = Examples(torch.arange(100.0)[:, None], torch.arange(100))
@@ -125,26 +125,3 @@ def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_
     assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
     with pytest.raises(ConfigError, match="4"):  # nobody's noise: the configuration asks for what cannot be
         close_round(method, network, state, {m: frames[m] for m in range(4)}, Key(0, 1))
-
-
-def test_rows_of_one_tensor_are_stacked_without_a_copy() -> None:
-    whole = torch.arange(24).view(4, 3, 2)
-    same = stack_rows(list(whole[1:]))
-    assert torch.equal(same, whole[1:]) and same.data_ptr() == whole[1].data_ptr()
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [torch.zeros(2), torch.ones(2)],
-        list(torch.arange(8).view(4, 2).flip(0)),
-        list(torch.arange(8).view(4, 2)[::2]),
-        list(torch.arange(8).view(2, 4).T),
-        [torch.arange(4)] * 2,
-        list(torch.zeros(3, 0)),
-        [torch.ones(3)],
-    ],
-    ids=["apart", "turned", "every other", "columns", "one twice", "empty", "one"],
-)
-def test_rows_are_stacked_wherever_they_lie(rows: list[torch.Tensor]) -> None:
-    assert torch.equal(stack_rows(rows), torch.stack(rows))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from typing_extensions import TypeVar
 
 from fedvote.attacks import ATTACKS, Attack, Seen
-from fedvote.codecs import Header, Parcel, check_head, pack_stack, unpack
+from fedvote.codecs import Header, Parcel, check_head, pack_stack, stack_messages, unpack
 from fedvote.core import SERVER, Batches, Codec, ConfigError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
@@ -62,14 +61,14 @@ def read_broadcast(
     method: Method, network: Network, broadcast: bytes | Parcel, round: int, held: Message | None = None
 ) -> Message:
     """What the server says; `held`: what it said in the round before, if the client was sent that and kept it."""
-    header = _header(method, network, round, SERVER)
-    return _read(broadcast, header, lambda: method.downlink(network, held), network.start.voted.device)
+    read = _read(method, network, broadcast, round, SERVER, lambda _: method.downlink(network, held))
+    return read.message if isinstance(read, Parcel) else read
 
 
 def draw_order(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
     """A client's examples in the order in which it takes `count` of them: all in random order, again and again."""
-    generator = key.torch("batches")
-    passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(max(1, -(-count // len(rows))))]
+    generator, n = key.torch("batches"), rows.shape[0]  # which is found faster than its len, for thousands of clients
+    passes = [rows[torch.randperm(n, generator=generator)] for _ in range(max(1, -(-count // n)))]
     return (torch.cat(passes) if len(passes) > 1 else passes[0])[:count]
 
 
@@ -91,7 +90,7 @@ def draw_batches(
     count = max(steps_K) * batch
     orders = orders or [draw_order(rows, count, key) for rows, key in zip(owned, keys, strict=True)]
     index_KSB = torch.stack([order[:count] for order in orders]).view(len(keys), max(steps_K), batch)
-    samples_K = torch.tensor([len(rows) for rows in owned], device=device)
+    samples_K = torch.tensor([rows.shape[0] for rows in owned], device=device)
     return Batches(examples, index_KSB.to(device), samples_K, steps_K=None if isinstance(steps, int) else steps_K)
 
 
@@ -144,25 +143,23 @@ def hostile_turn(
     mine = [client for client in sorted(frames) if client in hostile]
     if not mine or type(attack).tamper is Attack.tamper:
         return dict(frames)
-    header = {client: _header(method, network, key.round, client) for client in frames}
     codecs = uplink_by_client(method, network, down, key)
 
     def read(clients: list[int]) -> Message:
-        messages = [_read(frames[c], header[c], partial(codecs, c), network.start.voted.device) for c in clients]
-        return {name: stack_rows([message[name] for message in messages]) for name in messages[0]}
+        return stack_messages([_read(method, network, frames[c], key.round, c, codecs) for c in clients])
 
     others = [client for client in sorted(frames) if client not in hostile]
     honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
     keys = [Key(key.seed, key.round, client) for client in mine]
     sent = attack.tamper(Seen(read(mine), honest, keys, len(frames), method.unmoved(down), method.scales))
-    posted = post([header[c] for c in mine], sent, map(codecs, mine))
+    posted = post([_header(method, network, key.round, c) for c in mine], sent, map(codecs, mine))
     return {**frames, **dict(zip(mine, posted, strict=True))}
 
 
 def check_ballot(method: Method, network: Network, state: State, frame: bytes, key: Key) -> None:
     """WireError unless the frame is one that the client of this key may send in the round after this state."""
-    codecs = partial(method.uplink, network, method.broadcast(state), key)
-    _read(frame, _header(method, network, key.round, key.client), codecs, network.start.voted.device)
+    down = method.broadcast(state)
+    _read(method, network, frame, key.round, key.client, lambda _: method.uplink(network, down, key))
 
 
 def close_round(
@@ -174,20 +171,17 @@ def close_round(
 ) -> Closed:
     """Decode what clients sent, count those that sent a proper message, and go on with the others left out."""
     down = method.broadcast(state)
-    codecs, device = uplink_by_client(method, network, down, key), network.start.voted.device
-    messages: dict[int, Message] = {}
+    codecs = uplink_by_client(method, network, down, key)
+    messages: dict[int, Message | Parcel] = {}
     refused: dict[int, str] = {}
     for client in sorted(frames):
         try:
-            header = _header(method, network, key.round, client)
-            messages[client] = _read(frames[client], header, partial(codecs, client), device)
+            messages[client] = _read(method, network, frames[client], key.round, client, codecs)
         except WireError as error:
             refused[client] = f"client {client}: {error}"
     if messages:
-        first = next(iter(messages.values()))
-        ups = {name: stack_rows([message[name] for message in messages.values()]) for name in first}
         try:
-            state = method.merge(state, ups, list(messages), key)
+            state = method.merge(state, stack_messages(list(messages.values())), list(messages), key)
         except ConfigError as error:
             if not refused:
                 raise
@@ -204,24 +198,18 @@ def _header(method: Method, network: Network, round: int, client: int) -> Header
 
 
 def _read(
-    frame: bytes | Parcel, header: Header, codecs: Callable[[], dict[str, Codec]], device: torch.device
-) -> Message:
-    if isinstance(frame, bytes):
-        check_head(frame, header)  # before codecs are made, which is work that nobody shall cause with noise
-        return unpack(frame, header, codecs(), device)
-    if frame.refusal:
-        raise WireError(frame.refusal)
-    return frame.message
-
-
-def stack_rows(rows: Sequence[torch.Tensor]) -> torch.Tensor:
-    """`torch.stack`, without a copy where the rows lie one after the other in memory, as the simulator's do."""
-    first, size = rows[0], rows[0].numel()
-    step = size * first.element_size()
-    beside = rows[-1].untyped_storage().data_ptr() == first.untyped_storage().data_ptr() and all(
-        row.data_ptr() == first.data_ptr() + k * step
-        and row.is_contiguous()
-        and (row.shape, row.dtype) == (first.shape, first.dtype)
-        for k, row in enumerate(rows)
-    )
-    return first.as_strided((len(rows), *first.shape), (size, *first.stride())) if beside else torch.stack(list(rows))
+    method: Method,
+    network: Network,
+    frame: bytes | Parcel,
+    round: int,
+    client: int,
+    codecs: Callable[[int], dict[str, Codec]],
+) -> Message | Parcel:
+    """What a frame says, or WireError; a parcel, which may be one of many that are read together, stays one."""
+    if isinstance(frame, Parcel):
+        if frame.refusal:
+            raise WireError(frame.refusal)
+        return frame
+    header = _header(method, network, round, client)
+    check_head(frame, header)  # before codecs are made, which is work that nobody shall cause with noise
+    return unpack(frame, header, codecs(client), network.start.voted.device)

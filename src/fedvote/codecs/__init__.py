@@ -3,7 +3,7 @@
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import Float32
-from fedvote.codecs.frame import Header, Parcel, check_head, pack, pack_stack, unpack, weigh_stack
+from fedvote.codecs.frame import Header, Parcel, check_head, pack, pack_stack, stack_messages, unpack, weigh_stack
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.known import Known
 from fedvote.codecs.moved import Moved
@@ -30,6 +30,7 @@ __all__ = [
     "check_head",
     "pack",
     "pack_stack",
+    "stack_messages",
     "unpack",
     "weigh_stack",
 ]

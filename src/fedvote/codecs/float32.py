@@ -37,8 +37,7 @@ class Float32(Codec):
         lowest, highest = rows.aminmax(dim=1)  # of which one at least is what is not finite
         finite = (lowest.isfinite() & highest.isfinite()).tolist()
         return [
-            4 * self.count if fine else self._not_finite(int(row.isfinite().sum()))
-            for row, fine in zip(rows, finite, strict=True)
+            4 * self.count if fine else self._not_finite(int(rows[k].isfinite().sum())) for k, fine in enumerate(finite)
         ]
 
     def weigh_one(self, x: Tensor) -> Length:

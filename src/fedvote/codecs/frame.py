@@ -45,12 +45,17 @@ class Header:
 class Parcel:
     """A message that stays in one process: it has the size of its frame, whose bytes are never made."""
 
-    message: Message
+    stack: Message  # the messages that were posted with it, K in front
+    row: int  # which of them it is
     lengths: Sequence[Length]  # of its parts; some may still be being found
     refusal: str = ""  # why a receiver of the bytes would refuse them
 
     def __len__(self) -> int:
         return sum(map(wait_for, self.lengths))
+
+    @property
+    def message(self) -> Message:
+        return {name: values[self.row] for name, values in self.stack.items()}
 
 
 def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
@@ -75,23 +80,38 @@ def pack_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[
 
 def weigh_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[Parcel]:
     """The same as parcels: what `unpack` makes of each frame, and how many bytes it has."""
-    rows = {name: values.unbind() for name, values in stack.items()}
     parcels: list[Parcel] = []
     for _, group in groupby(codecs, key=id):  # clients with the same codecs are weighed together
         (theirs, *others), at = list(group), len(parcels)
         many = 1 + len(others)
         _check_names(stack, theirs)
         weights = {name: codec.weigh(stack[name][at : at + many]) for name, codec in theirs.items()}
+        around = HEAD.size + TENSOR.size * len(theirs) + CHECKSUM.size
         for k in range(many):
             refusal = ""
-            lengths: list[Length] = [HEAD.size + TENSOR.size * len(theirs) + CHECKSUM.size]
+            lengths: list[Length] = [around]
             for name, codec in theirs.items():
                 weight = weights[name][k]
                 if isinstance(weight, WireError):
-                    weight, refusal = len(codec.encode(rows[name][at + k])), refusal or str(weight)
+                    weight, refusal = len(codec.encode(stack[name][at + k])), refusal or str(weight)
                 lengths.append(weight)
-            parcels.append(Parcel({name: each[at + k] for name, each in rows.items()}, lengths, refusal))
+            parcels.append(Parcel(stack, at + k, lengths, refusal))
     return parcels
+
+
+def stack_messages(parts: Sequence[Message | Parcel]) -> Message:
+    """Messages as one, K in front; what was posted together and is asked for together is not copied."""
+    pieces: list[Message] = []
+    for _, group in groupby(parts, key=lambda part: id(part.stack if isinstance(part, Parcel) else part)):
+        first, *others = group
+        if isinstance(first, Parcel):
+            rows = [first.row, *(part.row for part in others if isinstance(part, Parcel))]
+            beside = rows == list(range(rows[0], rows[0] + len(rows)))
+            these = slice(rows[0], rows[0] + len(rows)) if beside else rows
+            pieces.append({name: values[these] for name, values in first.stack.items()})
+        else:
+            pieces += [{name: value[None] for name, value in first.items()}] * (1 + len(others))
+    return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]} if pieces[1:] else pieces[0]
 
 
 def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: torch.device | str = "cpu") -> Message:

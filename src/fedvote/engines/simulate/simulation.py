@@ -268,7 +268,7 @@ class Simulation:
     def orders(self, round: int) -> Orders:
         """In which order the clients of a round take their examples."""
         cohort = self.drawn(Key(self.seed, round))
-        steps = self.turns([len(self.owned[client]) for client in cohort])
+        steps = self.turns([self.owned[client].shape[0] for client in cohort])
         count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.batch
         return {client: draw_order(self.owned[client], count, Key(self.seed, round, client)) for client in cohort}
 
@@ -277,7 +277,7 @@ class Simulation:
     ) -> Batches:
         """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
         owned = [self.owned[key.client] for key in keys]
-        steps = 0 if idle else self.turns([len(rows) for rows in owned])
+        steps = 0 if idle else self.turns([rows.shape[0] for rows in owned])
         known = [orders[key.client] for key in keys] if orders else None
         batches = draw_batches(train, owned, steps, self.batch, keys, known)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
