@@ -56,11 +56,11 @@ class Stack:
         self._sizes = [list(parts) for parts in sizes or [[rows.shape[1]] for rows in start]]
         # a part of all clients lies in one piece, so that it can be a tensor of them all, or one of each
         self._blocks = [[part.clone(memory_format=torch.contiguous_format) for part in v] for v in self._parts(start)]
-        calls = [[[block[k] for block in blocks] for blocks in self._blocks] for k in range(self.clients)]
-        self.weights = [
-            [_leaves(parts, whole=sizes is None) for parts in vectors]
-            for vectors in ([self._blocks] if together else calls)
-        ]
+        if together:
+            calls = [self._blocks]
+        else:
+            calls = [[[block[k] for block in blocks] for blocks in self._blocks] for k in range(self.clients)]
+        self.weights = [[_leaves(parts, whole=sizes is None) for parts in vectors] for vectors in calls]
         self.leaves = [leaf for weights in self.weights for leaf in _flat(weights)]
 
     def put(self, start: Sequence[Tensor]) -> None:
