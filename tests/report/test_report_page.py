@@ -96,7 +96,7 @@ def test_the_headline_numbers_are_the_last_rounds_and_the_means(make_run: MakeRu
         "Float model": "95.00 %",
         "Uplink per client and round": "0.500 MB",
         "Bits per weight up": "0.800",
-        "Less uplink than float32": "40.0\N{MULTIPLICATION SIGN}",
+        "Less than float32": "40.0\N{MULTIPLICATION SIGN}",
         "Total time": "1 min 40 s",
     }
 

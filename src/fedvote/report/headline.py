@@ -72,7 +72,7 @@ def traffic(run: Run) -> list[Headline]:
     return [
         Headline("Uplink per client and round", size(uplink_of_one(run)), f"{size(total)} in all"),
         Headline("Bits per weight up", decimal(up), f"{decimal(down)} down"),
-        Headline("Less uplink than float32", fewer, f"{FLOAT32_BITS} bits against {decimal(up)}"),
+        Headline("Less than float32", fewer, f"{FLOAT32_BITS} bits up"),
     ]
 
 
