@@ -14,21 +14,23 @@ from fedvote.core import Key
 BITS = 24  # as many as a float32 holds
 FACTORS = (0x7FEB352D, 0x846CA68B - 2**32)
 MASK = 2**31 - 1
+CACHED = 2**17  # of which a CPU keeps all that is made on the way
 
 
 def lots(key: Key, count: int, device: torch.device | str = "cpu") -> Tensor:
     """(count,) whole numbers from 0 to 2^24 - 1, evenly distributed; int32."""
     number = key.number("rounding")
-    x = torch.arange(count, dtype=torch.int32, device=device)
-    for part in (number & MASK, number >> 31 & MASK):
-        x ^= part
-        x ^= x >> 16 & 0xFFFF
-        x *= FACTORS[0]
-        x ^= x >> 15 & 0x1FFFF
-        x *= FACTORS[1]
-        x ^= x >> 16 & 0xFFFF
-    drawn: Tensor = x & 2**BITS - 1
-    return drawn
+    lots_D = torch.arange(count, dtype=torch.int32, device=device)
+    for x in lots_D.split(CACHED) if lots_D.device.type == "cpu" else (lots_D,):
+        for part in (number & MASK, number >> 31 & MASK):
+            x ^= part
+            x ^= x >> 16 & 0xFFFF
+            x *= FACTORS[0]
+            x ^= x >> 15 & 0x1FFFF
+            x *= FACTORS[1]
+            x ^= x >> 16 & 0xFFFF
+        x &= 2**BITS - 1
+    return lots_D
 
 
 def uniform(lots_D: Tensor) -> Tensor:

@@ -66,7 +66,8 @@ class EntropyVotes(Codec):
         if not np.array_equal(shares, self._shares(self._counts(padded))):
             raise WireError("the shares are not those of the votes: the words were altered or cut")
         digits_D = torch.empty_like(self.context, dtype=torch.uint8)
-        digits_D[self._order] = torch.cat([padded[:0], *(padded[begin : begin + many] for begin, many in self._runs)])
+        in_order = torch.cat([padded[:0], *(padded[begin : begin + many] for begin, many in self._runs)])
+        digits_D.scatter_(0, self._order, in_order)
         return self._votes_of(digits_D).to(device)
 
     def weigh_one(self, x: Tensor) -> Length:
@@ -79,7 +80,7 @@ class EntropyVotes(Codec):
     def _shares_and_symbols(self, x: Tensor) -> tuple[Shares, npt.NDArray[np.uint8]]:
         """What a device can do of encoding."""
         digits_D = self._digits(x)
-        padded = digits_D[self._source]
+        padded = digits_D.index_select(0, self._source)
         shares = self._shares(self._counts(padded))
         padded[self._gaps] = self._likeliest(shares)
         return shares, self._pack(padded).cpu().numpy()
