@@ -8,7 +8,6 @@ CPU one client after another on every core, on a GPU side by side (replay.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from torch.func import vmap
 
 from fedvote.core import Batches
 from fedvote.network import Network, Vector, channels_last
+from fedvote.threads import on_every_core
 
 if TYPE_CHECKING:
     from fedvote.method import Method
@@ -149,7 +149,7 @@ def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) 
 
 def _client_by_client(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
     """One client after another; where there are several, on as many threads as there are cores."""
-    cores, ended = torch.get_num_threads(), _room_for(start)
+    ended = _room_for(start)
     networks: SimpleQueue[Network] = SimpleQueue()
     sizes = parts_of(method, network, start)
 
@@ -163,18 +163,9 @@ def _client_by_client(method: Method, network: Network, start: Sequence[Tensor],
         finally:
             networks.put(mine)
 
-    if min(cores, batches.clients) == 1:
-        networks.put(network)
-        for client in range(batches.clients):
-            turn(client)
-    else:
-        for copy in _copies_of(network, min(cores, batches.clients)):
-            networks.put(copy)
-        try:
-            with ThreadPoolExecutor(networks.qsize(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                list(pool.map(turn, range(batches.clients)))  # which raises what a turn raised
-        finally:
-            torch.set_num_threads(cores)  # for threads that are still to come
+    for copy in _copies_of(network, min(torch.get_num_threads(), batches.clients)):
+        networks.put(copy)
+    on_every_core(turn, range(batches.clients))
     return ended
 
 

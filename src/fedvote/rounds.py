@@ -18,11 +18,13 @@ from fedvote.codecs import Header, Parcel, check_head, pack_stack, stack_message
 from fedvote.core import SERVER, Batches, Codec, ConfigError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
+from fedvote.threads import on_every_core
 
 Frame = TypeVar("Frame", bytes, Parcel, default=bytes)
 Post = Callable[[Sequence[Header], Message, Iterable[dict[str, Codec]]], list[Frame]]
 """How a stack of messages is sent: as bytes, by `pack_stack`, or as parcels, by `weigh_stack`."""
 
+READERS = 4  # that read frames at a time: each needs 30 bytes a weight, until it has read its own
 HELD = "held/"  # in front of the names of what was broadcast in the last round
 
 
@@ -172,13 +174,18 @@ def close_round(
     """Decode what clients sent, count those that sent a proper message, and go on with the others left out."""
     down = method.broadcast(state)
     codecs = uplink_by_client(method, network, down, key)
-    messages: dict[int, Message | Parcel] = {}
-    refused: dict[int, str] = {}
-    for client in sorted(frames):
+
+    def read(client: int) -> Message | Parcel | WireError:
         try:
-            messages[client] = _read(method, network, frames[client], key.round, client, codecs)
+            return _read(method, network, frames[client], key.round, client, codecs)
         except WireError as error:
-            refused[client] = f"client {client}: {error}"
+            return error
+
+    clients = sorted(frames)
+    in_bytes = any(isinstance(frame, bytes) for frame in frames.values())  # which takes its time
+    found = dict(zip(clients, on_every_core(read, clients, READERS if in_bytes else 1), strict=True))
+    messages = {client: message for client, message in found.items() if not isinstance(message, WireError)}
+    refused = {client: f"client {client}: {error}" for client, error in found.items() if isinstance(error, WireError)}
     if messages:
         try:
             state = method.merge(state, stack_messages(list(messages.values())), list(messages), key)
