@@ -11,7 +11,7 @@ from torch import nn
 from torch.func import functional_call
 
 from fedvote import FedAvg, FedVote
-from fedvote.descent import Stack
+from fedvote.descent import Stack, parts_of
 from fedvote.method import Method
 from fedvote.models import MODELS
 from fedvote.network import Network
@@ -85,23 +85,34 @@ def test_networks_have_the_same_loss_and_gradients(name: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", [FedAvg(), FedVote()], ids=str)
-@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
-def test_a_compiled_stack_is_compiled_and_has_the_same_gradients(
-    method: Method, together: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A function that is compiled first and given to vmap after that is run as it is."""
-    compiled = []
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[torch.fx.GraphModule]:
+    """Every graph that is compiled, which here is left as it is."""
+    graphs = []
 
     def backend(graph: torch.fx.GraphModule, inputs: object) -> Any:
-        compiled.append(graph)
+        graphs.append(graph)
         return graph.forward
 
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
     torch.compiler.reset()
-    network = Network(module())
+    return graphs
+
+
+def start_of(method: Method, network: Network) -> list[torch.Tensor]:
+    """Of three clients."""
     vectors = (network.start.voted, network.start.floats)[: 2 if isinstance(method, FedAvg) else 1]
-    start = [vector.expand(3, -1) for vector in vectors]
+    return [vector.expand(3, -1) for vector in vectors]
+
+
+@pytest.mark.parametrize("method", [FedAvg(), FedVote()], ids=str)
+@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
+def test_a_compiled_stack_is_compiled_and_has_the_same_gradients(
+    method: Method, together: bool, compiled: list[torch.fx.GraphModule]
+) -> None:
+    """A function that is compiled first and given to vmap after that is run as it is."""
+    network = Network(module())
+    start = start_of(method, network)
     stacks = [
         Stack(partial(method.objective, kind), start, together, compiled=kind is not network)
         for kind in (network, network.as_products())
@@ -112,3 +123,31 @@ def test_a_compiled_stack_is_compiled_and_has_the_same_gradients(
     for expected, found in zip(*(stack.leaves for stack in stacks), strict=True):
         assert found.grad is not None and found.grad.abs().max() > 0
         torch.testing.assert_close(found.grad, expected.grad)
+
+
+@pytest.mark.parametrize("method", [FedAvg(0.1, "SGD"), FedVote(0.1, "SGD")], ids=str)
+def test_a_stack_that_takes_its_steps_takes_those_of_the_optimiser_in_one_graph(
+    method: Method, compiled: list[torch.fx.GraphModule]
+) -> None:
+    network, drawn = Network(module()), batches(scaled(), [0, 1, 2], steps=3)
+    start, ended = start_of(method, network), []
+    for rate in (None, method.plain_rate):
+        sizes, alone = parts_of(method, network, start), rate is not None
+        stack = Stack(partial(method.objective, network), start, compiled=alone, sizes=sizes, rate=rate)
+        optimizer = method.make_optimizer(stack.leaves)
+        for step in range(3):
+            stack.gradients(*drawn.at(step))
+            if not alone:
+                optimizer.step()
+        ended.append([torch.empty_like(rows) for rows in start])
+        stack.take(slice(None), ended[-1])
+    assert len(compiled) == 1
+    for expected, found, before in zip(*ended, start, strict=True):
+        torch.testing.assert_close(found, expected)
+        assert not torch.allclose(found, before)
+
+
+def test_only_plain_gradient_descent_has_a_plain_rate() -> None:
+    assert FedAvg(0.1, "SGD").plain_rate == 0.1
+    assert FedAvg(0.1, "Adam").plain_rate is None
+    assert FedAvg(0.1, "SGD", {"momentum": 0.9}).plain_rate is None

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
-from torch.func import vmap
+from torch.func import grad_and_value, vmap
 
 from fedvote.core import Batches
 from fedvote.network import Network, Vector, channels_last
@@ -43,14 +43,18 @@ class Stack:
         together: bool = True,
         compiled: bool = False,
         sizes: Sequence[Sequence[int]] | None = None,
+        rate: float | None = None,
     ):
         """`together`: all clients in one call of the loss, instead of a call each.
 
         `sizes`: of the parts in which a client's loss takes each of its weights, so that none has to be put together.
+        `rate`: of a stack that is compiled together and needs no optimiser, since `gradients` takes its steps as well.
         """
-        self.together, self.clients = together, len(start[0])
+        self.together, self.clients, self.rate = together, len(start[0]), rate
         # all of it, since a compiled function inside of vmap would be run as it is
         self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
+        if rate is not None:
+            self.losses = partial(_move, self.losses, rate)
         if compiled:
             self.losses = torch.compile(self.losses, dynamic=False)
         self._sizes = [list(parts) for parts in sizes or [[rows.shape[1]] for rows in start]]
@@ -90,10 +94,25 @@ class Stack:
 
     def _gradients_of(self, call: int, x_B: Tensor, y_B: Tensor) -> None:
         weights = self.weights[call]
+        if self.rate is not None:
+            with torch.no_grad():
+                self.losses(*weights, x_B, y_B)
+            return
         leaves, loss = _flat(weights), self.losses(*weights, x_B, y_B)
         loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = None if gradient is None else gradient.contiguous()  # as fused optimisers need it
+
+
+def _move(losses: Loss, rate: float, *arguments: Any) -> Tensor:
+    """The sum of the losses, after a step: in one function, so that compiled it writes weights, and no gradients."""
+    *weights, x, y = arguments
+    gradients, total = grad_and_value(lambda given: losses(*given, x, y).sum())(weights)
+
+    # theta <- theta - eta grad f(theta)
+    for leaf, gradient in zip(_flat(weights), _flat(gradients), strict=True):
+        leaf.sub_(gradient, alpha=rate)
+    return total
 
 
 def _leaves(parts: Sequence[Tensor], whole: bool) -> Vector:
@@ -136,10 +155,11 @@ def _room_for(start: Sequence[Tensor]) -> list[Tensor]:
 
 def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) -> list[Tensor]:
     """`ended`, filled with the rows of the clients after their last step."""
-    optimizer = method.make_optimizer(stack.leaves)
+    optimizer = method.make_optimizer(stack.leaves) if stack.rate is None else None
     for step in range(batches.steps):
         stack.gradients(*batches.at(step))
-        optimizer.step()
+        if optimizer:
+            optimizer.step()
         # who has fewer steps than others is done: what becomes of its row after that is nobody's
         if ending := batches.ending(step):
             # all at once without a list of them, which would have to be sent to a GPU

@@ -113,6 +113,11 @@ class Method(ABC):
         """(N,) the share of each client in the last tally, or None where a method does not weigh clients."""
         return None
 
+    @property
+    def plain_rate(self) -> float | None:
+        """The learning rate, if all that the optimiser does is to subtract so many gradients; else None."""
+        return self.lr if self.optimizer == "SGD" and not self.optimizer_options else None
+
     def make_optimizer(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
         """A new optimiser; it steps each element by itself, so that clients in one tensor do not mix."""
         if self.optimizer not in ELEMENTWISE:

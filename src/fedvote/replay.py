@@ -43,8 +43,9 @@ class Replay(Stack):
         together: bool,
         compiled: bool = False,
         sizes: Sequence[Sequence[int]] | None = None,
+        rate: float | None = None,
     ):
-        super().__init__(loss, start, together, compiled, sizes)
+        super().__init__(loss, start, together, compiled, sizes, rate)
         images = x_KB.ndim == IMAGES and not together
         self.x_KB, self.y_KB = (channels_last(x_KB) if images else x_KB).clone(), y_KB.clone()
         self._streams = [torch.cuda.Stream() for _ in range(1 if together else STREAMS)]
@@ -57,6 +58,7 @@ class Replay(Stack):
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, stream=recording, capture_error_mode="thread_local"):
             self._find()
+        self.put(start)  # in place of what a stack that takes steps has made of it
         del self.losses  # which nothing calls again, and which hold the network
 
     def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
@@ -109,7 +111,8 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
     if network.compiled:
         torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
     sizes = parts_of(method, network, start)
-    made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes)
+    rate = method.plain_rate if network.compiled and together else None
+    made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes, rate)
     known.append(Recorded(method, shapes, made))
     return made
 

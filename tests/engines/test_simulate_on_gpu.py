@@ -7,11 +7,15 @@ import torch
 
 from fedvote import FedAvg, FedVote, Simulation
 from fedvote.engines.simulate import Snapshot
+from fedvote.engines.simulate.device import repeatable
 from fedvote.method import Method
-from tests.toy import assert_same, dataset, module
+from fedvote.network import Network
+from tests.toy import assert_same, batches, dataset, examples, keys, module
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-METHODS = pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(votes="ternary")], ids=str)
+METHODS = pytest.mark.parametrize(
+    "method", [FedAvg(), FedAvg(0.1, "SGD"), FedVote(), FedVote(votes="ternary")], ids=str
+)
 
 
 def last(method: Method, compile: bool = False, wire: str = "weighed") -> Snapshot:
@@ -34,3 +38,15 @@ def test_what_is_weighed_is_what_is_written(method: Method) -> None:
     assert_same(weighed.state, written.state)
     for name in ("uplink_bytes", "downlink_bytes", "accuracy"):
         assert weighed.record[name] == written.record[name]
+
+
+@METHODS
+def test_kernels_made_for_a_network_make_nearly_the_same_of_a_round(method: Method) -> None:
+    network = Network(module()).to("cuda")
+    fast = network.to("cuda", compiled=True)
+    down, drawn = method.broadcast(method.init(network, 5)), batches(examples().to("cuda"), [0, 1, 2])
+    with repeatable():
+        made, expected = (method.local(each, down, drawn, {}, keys([0, 1, 2]))[0] for each in (fast, network))
+    for name in expected:
+        near = (made[name].float() - expected[name].float()).abs() < 1e-3
+        assert near.float().mean() > 0.98, "a vote may fall on the other side of its lot"
