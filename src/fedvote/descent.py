@@ -107,6 +107,7 @@ class Stack:
 def _move(losses: Loss, rate: float, *arguments: Any) -> Tensor:
     """The sum of the losses, after a step: in one function, so that compiled it writes weights, and no gradients."""
     *weights, x, y = arguments
+    total: Tensor
     gradients, total = grad_and_value(lambda given: losses(*given, x, y).sum())(weights)
 
     # theta <- theta - eta grad f(theta)
