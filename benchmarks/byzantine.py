@@ -13,7 +13,7 @@ import argparse
 import itertools
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from fedvote.engines.simulate.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote
+from fedvote.network import Network
 from fedvote.reputation import REPUTATIONS
 
 ATTACKS: dict[str, tuple[str, ...]] = {
@@ -72,15 +73,24 @@ class Idle(Random):
     trains: ClassVar[bool] = False
 
 
-def measure(settings: list[str], preset: str, data: Dataset, turns: Turns) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Shared:
+    """What runs have in common that differ in their attack alone."""
+
+    turns: Turns = field(default_factory=dict)
+    networks: dict[bool, Network] = field(default_factory=dict)  # by whether attackers train: fewer take fewer kernels
+
+
+def measure(settings: list[str], preset: str, data: Dataset, shared: Shared) -> dict[str, Any]:
     """Accuracy after every round, and what the rule made of hostile and honest clients."""
     made = simulation(read(preset, settings), data=data)
     if isinstance(made.method, FedVote):
         idle = Idle() if type(made.attack) is Random else made.attack
-        made = replace(made, method=Remembered.like(made.method, turns), attack=idle)
+        made = replace(made, method=Remembered.like(made.method, shared.turns), attack=idle)
     hostile = set(made.hostile)
     found: dict[str, Any] = {"settings": settings, "accuracy": [], "hostile_share": [], "honest_kept": []}
-    for snapshot in made.run():
+    network = shared.networks.setdefault(made.attack.trains, made.placed())
+    for snapshot in made.run(network=network):
         accuracy = snapshot.record.get("accuracy")  # which is not measured in every round
         found["accuracy"].append(None if accuracy is None else round(accuracy, 4))
         weights = snapshot.record.get("vote_weight", {})
@@ -135,15 +145,14 @@ def main() -> None:
         preset = read(options.preset, [])
         began, data, clients = time.monotonic(), load(preset.data.name), preset.federation.clients
         done["environment"] = environment(find_device("auto"))
-        turns: Turns = {}
-        theirs = None
+        shared, theirs = Shared(), None
         for rule, attack, hostile, seed in planned(options):
             name = f"{rule}/{attack}/{hostile}/{seed}"
             if name in done["runs"] or time.monotonic() - began > options.seconds:
                 continue
             alike = (hostile, seed, "camps" if rule == "oracle" else rule)  # others have little in common with these
             if theirs != alike:
-                theirs, turns = alike, {}
+                shared, theirs = Shared(), alike
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
             voted = [] if any(s.startswith("method=") for s in RULES[rule]) else options.set
             tolerated = min(hostile, (clients - 3) // 2)
@@ -153,7 +162,7 @@ def main() -> None:
             if rule == "trimmed mean" and 2 * hostile + 1 == clients and twin in done["runs"]:
                 run = {**done["runs"][twin], "same_as": twin}  # of which one client is left, the middle
             else:
-                run = measure([*common, *voted, *ruled, *attacked], options.preset, data, turns)
+                run = measure([*common, *voted, *ruled, *attacked], options.preset, data, shared)
             done["runs"][name] = run
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(done) + "\n")

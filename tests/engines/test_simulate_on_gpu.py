@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -18,23 +20,35 @@ METHODS = pytest.mark.parametrize(
 )
 
 
-def last(method: Method, compile: bool = False, wire: str = "weighed") -> Snapshot:
-    made = Simulation.of(
-        module(), dataset(), method, clients=5, rounds=3, steps=4, batch=8, device="cuda", compile=compile, wire=wire
-    )
-    *_, snapshot = made.run()
+def simulation(method: Method, compile: bool = False, **options: Any) -> Simulation:
+    whole = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cuda", "compile": compile}
+    return Simulation.of(module(), dataset(), method, **{**whole, **options})
+
+
+def last(made: Simulation, network: Network | None = None) -> Snapshot:
+    *_, snapshot = made.run(network=network)
     return snapshot
 
 
 @METHODS
 @pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
 def test_one_seed_has_one_result(method: Method, compile: bool) -> None:
-    assert_same(last(method, compile).state, last(method, compile).state)
+    once, again = (last(simulation(method, compile)).state for _ in range(2))
+    assert_same(once, again)
+
+
+@METHODS
+@pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
+def test_steps_recorded_in_one_run_serve_another(method: Method, compile: bool) -> None:
+    first, second = (simulation(method, compile, seed=seed) for seed in (0, 1))
+    network = first.placed()
+    last(first, network)
+    assert_same(last(second, network).state, last(second).state)
 
 
 @METHODS
 def test_what_is_weighed_is_what_is_written(method: Method) -> None:
-    weighed, written = (last(method, wire=wire) for wire in ("weighed", "written"))
+    weighed, written = (last(simulation(method, wire=wire)) for wire in ("weighed", "written"))
     assert_same(weighed.state, written.state)
     for name in ("uplink_bytes", "downlink_bytes", "accuracy"):
         assert weighed.record[name] == written.record[name]

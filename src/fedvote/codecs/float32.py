@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import ClassVar
 
 import numpy as np
@@ -34,10 +35,10 @@ class Float32(Codec):
         self._check_shape(rows[0])
         if not self.count:
             return [0] * len(rows)
-        lowest, highest = rows.aminmax(dim=1)  # of which one at least is what is not finite
-        finite = (lowest.isfinite() & highest.isfinite()).tolist()
+        ends = zip(*torch.stack(rows.aminmax(dim=1)).tolist(), strict=True)  # one of which is what is not finite
         return [
-            4 * self.count if fine else self._not_finite(int(rows[k].isfinite().sum())) for k, fine in enumerate(finite)
+            4 * self.count if all(map(isfinite, both)) else self._not_finite(int(rows[k].isfinite().sum()))
+            for k, both in enumerate(ends)
         ]
 
     def weigh_one(self, x: Tensor) -> Length:

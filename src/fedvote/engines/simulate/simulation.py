@@ -154,9 +154,12 @@ class Simulation:
             memory = {n: m.expand(len(self.owned), *m.shape).clone() for n, m in self.method.memory(network).items()}
             return Snapshot(0, self.method.init(network, len(self.owned)), memory)
 
-    def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
-        """A snapshot after every round, from the one after `since` to the last."""
-        network, train = self.placed(), self.data.train.to(self.device)
+    def run(self, since: Snapshot | None = None, network: Network | None = None) -> Iterator[Snapshot]:
+        """A snapshot after every round, from the one after `since` to the last.
+
+        `network`: what `placed` gave to a run like this one; steps that were recorded for it need no recording here.
+        """
+        network, train = network or self.placed(), self.data.train.to(self.device)
         test, calibration = self.test(), self.calibration(train)
         chunks, ahead = Chunks(self.stack or self.fitting(network, train)), Ahead(self.orders, self.rounds)
         snapshot = _to(since or self.start(), self.device)
