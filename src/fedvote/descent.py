@@ -105,7 +105,7 @@ class Stack:
 
 
 def _move(losses: Loss, rate: float, *arguments: Any) -> Tensor:
-    """The sum of the losses, after a step: in one function, so that compiled it writes weights, and no gradients."""
+    """Take a step, and give the sum of the losses before it: one function, which compiled needs fewer passes."""
     *weights, x, y = arguments
     total: Tensor
     gradients, total = grad_and_value(lambda given: losses(*given, x, y).sum())(weights)
