@@ -23,7 +23,7 @@ from fedvote.attacks.random import Random
 from fedvote.config import read
 from fedvote.core import Dataset
 from fedvote.data import load
-from fedvote.engines.simulate.device import find_device
+from fedvote.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote

@@ -19,7 +19,7 @@ from typing import Any
 
 from fedvote.config import read
 from fedvote.data import load
-from fedvote.engines.simulate.device import find_device
+from fedvote.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 

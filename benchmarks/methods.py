@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.config import read
-from fedvote.engines.simulate.device import find_device
+from fedvote.device import find_device
 from fedvote.experiment import run
 from fedvote.folder import RunFolder, environment
 

@@ -18,8 +18,8 @@ import torch
 from fedvote.config import read
 from fedvote.core import Key
 from fedvote.data import load
+from fedvote.device import find_device, synchronise
 from fedvote.engines.simulate import Simulation
-from fedvote.engines.simulate.device import find_device, synchronise
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote

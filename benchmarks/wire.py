@@ -21,7 +21,7 @@ import torch
 
 from fedvote.config import read
 from fedvote.core import Key, State
-from fedvote.engines.simulate.device import find_device
+from fedvote.device import find_device
 from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote

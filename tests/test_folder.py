@@ -19,9 +19,9 @@ from safetensors.torch import save_file
 from fedvote import FedAvg, FedVote, experiment
 from fedvote.config import Config, FederationConfig, LocalConfig, read
 from fedvote.core import ConfigError
-from fedvote.engines.simulate import Snapshot
 from fedvote.engines.simulate.checkpoint import load_snapshot
 from fedvote.experiment import configure, run
+from fedvote.federation import Snapshot
 from fedvote.folder import RunFolder, differences
 from fedvote.reputation import Proportional
 from fedvote.tables import as_table, build

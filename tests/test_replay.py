@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fedvote import FedAvg, FedVote
 from fedvote.descent import Stack, descend
+from fedvote.device import repeatable
 from fedvote.engines.simulate.chunks import Chunks
-from fedvote.engines.simulate.device import repeatable
 from fedvote.method import Method
 from fedvote.network import Network
 from fedvote.replay import Replay

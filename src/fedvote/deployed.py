@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fedvote.codecs import Binary, Float32, Ternary
 from fedvote.config import read
 from fedvote.core import Codec, ConfigError, Weights
-from fedvote.engines.simulate import Simulation, Snapshot
+from fedvote.federation import Federation, Snapshot
 from fedvote.models import MODELS
 from fedvote.network import Network
 from fedvote.tables import find
@@ -31,7 +31,7 @@ CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
 }
 
 
-def save_network(folder: Path, simulation: Simulation, snapshot: Snapshot) -> Path:
+def save_network(folder: Path, simulation: Federation, snapshot: Snapshot) -> Path:
     """Write the deployed model of a snapshot, as compactly as its weights allow."""
     weights, statistics = simulation.calibrated(snapshot)
     packing = _packing(weights.voted)

@@ -15,7 +15,8 @@ from fedvote.data import load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
 from fedvote.deployed import save_network
-from fedvote.engines.simulate import Simulation, Snapshot
+from fedvote.engines.simulate import Simulation
+from fedvote.federation import Federation, Snapshot
 from fedvote.folder import RunFolder
 from fedvote.models import MODELS
 from fedvote.tables import find
@@ -77,7 +78,7 @@ def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool
 
 
 def record(
-    made: Simulation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
+    made: Federation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
 ) -> Iterator[Snapshot]:
     """The same snapshots, each when its round is on disk; the deployed network is written after the last.
 

@@ -16,8 +16,8 @@ import fedvote
 from fedvote.config import Config, read
 from fedvote.core import ConfigError
 from fedvote.data.show import class_counts
-from fedvote.engines.simulate import Simulation, Snapshot
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.federation import Federation, Snapshot
 from fedvote.tables import as_table, to_toml
 
 PART = ".part"  # behind the name of a file that is being written
@@ -78,7 +78,7 @@ class RunFolder:
         write(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
         return snapshot
 
-    def describe(self, simulation: Simulation) -> None:
+    def describe(self, simulation: Federation) -> None:
         """Who has what data, where that is known here, and what the run was made with."""
         write(self.path / "environment.json", json.dumps(environment(simulation.device), indent=2) + "\n")
         if not any(len(part) for part in simulation.owned):

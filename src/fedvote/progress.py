@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from fedvote.engines.simulate import Snapshot
+from fedvote.federation import Snapshot
 
 
 def watch(snapshots: Iterable[Snapshot], rounds: int, done: int = 0, uplink: int = 0) -> Iterator[Snapshot]:

@@ -12,7 +12,8 @@ from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.bench import measure, simulate
 from fedvote.bench.page import page
 from fedvote.bench.simulate import Job, bench_simulate
-from fedvote.engines.simulate import Simulation, Snapshot
+from fedvote.engines.simulate import Simulation
+from fedvote.federation import Snapshot
 
 JOBS = (
     Job("digits-cnn", (1, 8, 8), FedVote(coding="plain"), steps=2, batch=4),

@@ -13,10 +13,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, Simulation
+from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, Simulation, federation
 from fedvote.core import Batches, Key, Message, State
-from fedvote.engines.simulate import Snapshot, simulation
+from fedvote.engines.simulate import simulation
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.methods import fedvote
 from fedvote.network import Network
@@ -119,7 +120,7 @@ def test_what_is_drawn_a_round_ahead_is_what_the_round_would_draw(
         drawn.extend((key.round, key.client) for key in keys)
         return ahead
 
-    monkeypatch.setattr(simulation, "draw_batches", spy)
+    monkeypatch.setattr(federation, "draw_batches", spy)
     cohorts = [snapshot.record["clients"] for snapshot in made.run()]
     assert drawn == [(round, client) for round, cohort in enumerate(cohorts, 1) for client in cohort]
 

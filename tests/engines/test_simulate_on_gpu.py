@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote, Simulation
-from fedvote.engines.simulate import Snapshot
-from fedvote.engines.simulate.device import repeatable
+from fedvote.device import repeatable
+from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.network import Network
 from tests.toy import assert_same, batches, dataset, examples, keys, module

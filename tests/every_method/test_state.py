@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from fedvote.core import State
-from fedvote.engines.simulate import Snapshot
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.rounds import HELD
 from tests.toy import CLIENTS, Federation, assert_same, memory

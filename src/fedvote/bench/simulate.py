@@ -19,9 +19,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import ConfigError, Dataset, Examples, Key
 from fedvote.data.partition import IID
+from fedvote.device import find_device, repeatable, synchronise
 from fedvote.engines.simulate import Simulation
 from fedvote.engines.simulate.chunks import Chunks
-from fedvote.engines.simulate.device import find_device, repeatable, synchronise
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote
 from fedvote.models import MODELS

@@ -18,8 +18,8 @@ from fedvote.config import Config, parse
 from fedvote.engines.flower.client_app import app as client_app
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
-from fedvote.engines.simulate import Snapshot
 from fedvote.experiment import record, simulation
+from fedvote.federation import Snapshot
 from fedvote.folder import RunFolder
 
 SMALL = """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fedvote.config import Config
-from fedvote.engines.simulate import Snapshot
 from fedvote.experiment import simulation
+from fedvote.federation import Snapshot
 from tests.engines.flower.grid import elect, grid_of, small
 from tests.toy import assert_same
 

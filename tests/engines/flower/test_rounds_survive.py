@@ -13,7 +13,7 @@ from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import answer, read_answer
 from fedvote.engines.flower.poll import NoQuorum
 from fedvote.engines.flower.roster import identity
-from fedvote.engines.simulate.evaluate import judge
+from fedvote.evaluate import judge
 from fedvote.experiment import simulation
 from fedvote.folder import RunFolder
 from tests.engines.flower.grid import (
@@ -163,7 +163,7 @@ def test_a_late_ballot_counts_if_it_comes_before_the_next_broadcast(
         grid.now += 10
         return judge(*arguments)
 
-    monkeypatch.setattr("fedvote.engines.simulate.simulation.judge", slowly)
+    monkeypatch.setattr("fedvote.federation.judge", slowly)
     (late,) = run(tmp_path / "late", behave, "flower.quorum=0.75", "rounds=1", grid=grid)
     (all_four,) = run(tmp_path / "all", {}, "rounds=1")
     assert closed["counted"] == [0, 1, 2] and late["counted"] == [0, 1, 2, 3]

@@ -9,11 +9,11 @@ from flwr.app import Context
 
 from fedvote.config import parse
 from fedvote.core import Examples, Key
+from fedvote.device import repeatable
 from fedvote.engines.flower.memory import Memory
 from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.site import clients_site
-from fedvote.engines.simulate import Simulation
-from fedvote.engines.simulate.device import repeatable
+from fedvote.federation import Federation
 from fedvote.rounds import clients_turn, held_before, hostile_turn, read_broadcast
 
 
@@ -40,7 +40,7 @@ def take_turn(task: Task, context: Context) -> bytes:
 
 
 @lru_cache(maxsize=4)
-def _site(problem: Problem, client: int, where: str, device: str) -> tuple[Simulation, Examples]:
+def _site(problem: Problem, client: int, where: str, device: str) -> tuple[Federation, Examples]:
     """Made once where one process takes many turns, as in Flower's simulation."""
     made = clients_site(parse(problem.experiment, "the server's configuration"), problem, client, where, device)
     return made, made.data.train.to(made.device)

@@ -21,7 +21,7 @@ from fedvote.config import Config
 from fedvote.core import ConfigError, FedVoteError
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
-from fedvote.engines.simulate import Snapshot
+from fedvote.federation import Snapshot
 from fedvote.folder import RunFolder, write
 from fedvote.tables import as_table, to_toml
 

@@ -15,13 +15,12 @@ from flwr.serverapp import Grid
 
 from fedvote.config import Config
 from fedvote.core import ConfigError, Key
+from fedvote.device import repeatable
 from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.poll import NoQuorum, Poll
 from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
-from fedvote.engines.simulate import Simulation, Snapshot
-from fedvote.engines.simulate.device import repeatable
-from fedvote.engines.simulate.simulation import traffic
+from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.folder import write
 from fedvote.network import Network
 from fedvote.rounds import check_ballot, close_round, held_before, open_round
@@ -36,7 +35,7 @@ TIME_TO_LIVE = 1.5  # of a message, in deadlines: a little late is still counted
 class Server:
     """What a server keeps in memory while it runs; all that matters is in the run folder after every round."""
 
-    made: Simulation
+    made: Federation
     config: Config
     folder: Path
     grid: Grid

@@ -18,12 +18,12 @@ from fedvote.config import Config
 from fedvote.core import DataError, Dataset
 from fedvote.data import from_arrays
 from fedvote.engines.flower.messages import Problem
-from fedvote.engines.simulate import Simulation
 from fedvote.experiment import simulation
+from fedvote.federation import Federation
 from fedvote.tables import find
 
 
-def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Simulation:
+def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
     """The federation as one client sees it: only its own data are there."""
     if not where:
         return simulation(config, device)
@@ -39,7 +39,7 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     return simulation(config, device, data, [everything if number == client else nothing for number in clients])
 
 
-def servers_site(config: Config, where: str, device: str) -> Simulation:
+def servers_site(config: Config, where: str, device: str) -> Federation:
     """The federation as the server sees it: examples to test on, and nothing of the clients'."""
     if not where:
         return simulation(config, device)

@@ -1,5 +1,5 @@
 """The in-process engine: a whole federation on one CPU or GPU."""
 
-from fedvote.engines.simulate.simulation import Simulation, Snapshot
+from fedvote.engines.simulate.simulation import Simulation
 
-__all__ = ["Simulation", "Snapshot"]
+__all__ = ["Simulation"]

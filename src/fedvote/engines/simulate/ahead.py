@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from torch import Tensor
-
-Orders = Mapping[int, Tensor]
-"""The examples of each client of a round, in the order in which it takes them."""
+from fedvote.federation import Orders
 
 
 class Ahead:

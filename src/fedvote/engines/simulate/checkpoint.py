@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from fedvote.core import ConfigError
-from fedvote.engines.simulate.simulation import Snapshot
+from fedvote.federation import Snapshot
 
 
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,59 +13,29 @@ from torch import Tensor, nn
 
 from fedvote.attacks import Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
-from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
+from fedvote.core import ConfigError, Dataset, Examples, Key
 from fedvote.data.partition import Dirichlet, Partition, divide
 from fedvote.descent import is_small
-from fedvote.engines.simulate.ahead import Ahead, Orders
+from fedvote.device import find_device, half_precision, repeatable, synchronise
+from fedvote.engines.simulate.ahead import Ahead
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
-from fedvote.engines.simulate.device import find_device, half_precision, repeatable, synchronise
-from fedvote.engines.simulate.evaluate import judge
+from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
-from fedvote.rounds import check_attack, clients_turn, close_round, draw_batches, draw_order, hostile_turn
+from fedvote.rounds import check_attack, clients_turn, close_round, hostile_turn
 
-CPU = torch.device("cpu")
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
 WIRES = ("weighed", "written")  # messages that never leave the process: only their bytes counted, or written and read
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """All that the next round depends on, and what was measured in the last."""
-
-    round: int
-    state: State
-    memory: State  # of the clients, N in front
-    record: dict[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, eq=False)
-class Simulation:
-    """A federation and how it is run. Running it changes nothing here: `run` yields a snapshot a round."""
+class Simulation(Federation):
+    """A federation and how it is run here. Running it changes nothing here: `run` yields a snapshot a round."""
 
-    network: Network
-    data: Dataset
-    owned: Sequence[Tensor]  # the training examples of each client
-    method: Method
-    rounds: int
-    cohort: int
-    steps: int
-    batch: int
-    epochs: float = 0.0  # passes over a client's own examples, instead of a number of steps
-    seed: int = 0
-    device: torch.device = CPU
-    precision: str = "auto"
     stack: int = 0  # clients trained at once; 0: the whole cohort, or as many as fit the device
-    compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
     wire: str = WIRES[0]
-    evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
-    test_batch: int = 1000
-    calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
-    attack: Attack = field(default_factory=Nothing)
-    hostile: tuple[int, ...] = ()  # who attacks; the server is never told
-    oracle: bool = False  # whether only honest clients take part: a yardstick, which no server could run
 
     @classmethod
     def of(
@@ -147,13 +116,6 @@ class Simulation:
             oracle=oracle,
         )
 
-    def start(self) -> Snapshot:
-        """Before round 1."""
-        with repeatable():
-            network = self.network.to(self.device)
-            memory = {n: m.expand(len(self.owned), *m.shape).clone() for n, m in self.method.memory(network).items()}
-            return Snapshot(0, self.method.init(network, len(self.owned)), memory)
-
     def run(self, since: Snapshot | None = None, network: Network | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last.
 
@@ -162,7 +124,7 @@ class Simulation:
         network, train = network or self.placed(), self.data.train.to(self.device)
         test, calibration = self.test(), self.calibration(train)
         chunks, ahead = Chunks(self.stack or self.fitting(network, train)), Ahead(self.orders, self.rounds)
-        snapshot = _to(since or self.start(), self.device)
+        snapshot = (since or self.start()).to(self.device)
         while snapshot.round < self.rounds:
             began = time.perf_counter()
             with repeatable():
@@ -176,49 +138,11 @@ class Simulation:
             snapshot = Snapshot(snapshot.round, snapshot.state, snapshot.memory, record)
             yield snapshot
 
-    def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
-        """How good the models after a round are, where that is to be measured."""
-        if snapshot.round % self.evaluate_every and snapshot.round != self.rounds:
-            return {}
-        return judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
-
     def fitting(self, network: Network, train: Examples) -> int:
         """How many clients to train at once where nobody says: more than fill a device would only take memory."""
         if self.device.type == "cpu" or is_small(network, train.take(slice(0, self.batch))[0]):
             return self.cohort
         return min(self.cohort, FILL)
-
-    def placed(self) -> Network:
-        """The network on the run's device, in its precision."""
-        return self.network.to(self.device, half_precision(self.device, self.precision), self.compile)
-
-    def test(self) -> Examples:
-        """The test examples in the order in which batches are cut, on the run's device."""
-        shuffled = torch.randperm(len(self.data.test), generator=Key(self.seed).torch("test"))
-        return self.data.test.rows(shuffled).to(self.device)
-
-    def deployed(self, snapshot: Snapshot) -> nn.Module:
-        """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm."""
-        return self.network.module(*self.calibrated(snapshot))
-
-    def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:
-        """The deployed weights and the batch-norm statistics that go with them, on the CPU."""
-        with torch.no_grad():
-            weights = self.method.models(_to(snapshot, self.device).state)["deployed"]
-            x = self.calibration(self.data.train).to(self.device)
-            statistics = self.network.to(self.device).calibrate(weights, x)
-            here = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
-            return here, {name: value.to(CPU) for name, value in statistics.items()}
-
-    def calibration(self, train: Examples) -> Tensor:
-        """The inputs that measure the batch-norm statistics."""
-        lots = torch.randperm(len(train), generator=Key(self.seed).torch("calibration"))
-        return train.take(lots[: self.calibrate_on].to(train.y.device))[0]
-
-    def drawn(self, key: Key) -> list[int]:
-        """The cohort of a round; an oracle sends the hostile ones away."""
-        drawn = sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
-        return [client for client in drawn if not (self.oracle and client in self.hostile)]
 
     def _round(
         self, last: Snapshot, network: Network, train: Examples, chunks: Chunks, ahead: Ahead
@@ -267,53 +191,3 @@ class Simulation:
         """The attackers that make their message of others' messages, and need not train."""
         hostile = [client for client in cohort if client in self.hostile]
         return hostile if not self.attack.trains and len(hostile) < len(cohort) else []
-
-    def orders(self, round: int) -> Orders:
-        """In which order the clients of a round take their examples."""
-        cohort = self.drawn(Key(self.seed, round))
-        steps = self.turns([self.owned[client].shape[0] for client in cohort])
-        count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.batch
-        return {client: draw_order(self.owned[client], count, Key(self.seed, round, client)) for client in cohort}
-
-    def batches(
-        self, train: Examples, keys: Sequence[Key], idle: bool = False, orders: Orders | None = None
-    ) -> Batches:
-        """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
-        owned = [self.owned[key.client] for key in keys]
-        steps = 0 if idle else self.turns([rows.shape[0] for rows in owned])
-        known = [orders[key.client] for key in keys] if orders else None
-        batches = draw_batches(train, owned, steps, self.batch, keys, known)
-        hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
-        if not hostile or type(self.attack).poison is Attack.poison:
-            return batches
-        labels_KSB = batches.examples.y[batches.index_KSB]
-        mine = labels_KSB[hostile]
-        poisoned = self.attack.poison(mine.flatten(1), len(self.data.classes), [keys[row] for row in hostile])
-        labels_KSB[hostile] = poisoned.view_as(mine)
-        return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
-
-    def turns(self, samples: Sequence[int]) -> int | list[int]:
-        """How many steps each client takes: as many as all, or as its number of examples makes."""
-        return [max(1, round(self.epochs * n / self.batch)) for n in samples] if self.epochs else self.steps
-
-    def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Who had which share in the tally, where shares differ or clients are hostile."""
-        weights = self.method.vote_weights(state)
-        if weights is None or not (self.hostile or len(weights[counted].unique()) > 1):
-            return {}
-        return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
-
-
-def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
-    """Bytes of a round in which `received` clients got `down` bytes, and `sent` of them answered with `up`."""
-    return {
-        "uplink_bytes": up,
-        "downlink_bytes": down,
-        "uplink_bits_per_weight": 8 * up / (max(sent, 1) * D),
-        "downlink_bits_per_weight": 8 * down / (max(received, 1) * D),
-    }
-
-
-def _to(snapshot: Snapshot, device: torch.device) -> Snapshot:
-    state, memory = ({n: t.to(device) for n, t in part.items()} for part in (snapshot.state, snapshot.memory))
-    return Snapshot(snapshot.round, state, memory, snapshot.record)
