@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fedvote import FedAvg, FedVote
-from fedvote.config import Config, ModelConfig, presets, read
+from fedvote.config import Config, FlowerConfig, ModelConfig, presets, read
 from fedvote.core import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import IID, Dirichlet, Shards
@@ -97,6 +97,7 @@ def test_every_preset_parses_and_says_what_it_is(name: str) -> None:
         Config(model=ModelConfig("lenet5", keep_float=('with "quotes"', "back\\slash", "naïve 🙂"))),
         Config(method=FedAvg(lr=1e-9, optimizer="SGD", optimizer_options={"momentum": 0.9, "nesterov": True})),
         Config(method=FedVote(lr=1e16, normalisation=Erf(3.0), reputation=Proportional(start=0.1))),
+        Config(flower=FlowerConfig(patience=float("inf"))),
     ],
     ids=str,
 )
@@ -171,6 +172,8 @@ def test_a_value_has_no_keys() -> None:
         ("engine.threads=3", "engine has no key 'threads'; known: stack, precision"),
         ("partition.beta=3", "partition 'dirichlet' has no key 'beta'; known: alpha, min_samples"),
         ("method.learning_rate=3", "method 'fedvote' has no key 'learning_rate'; known: lr, optimizer"),
+        ("method.normalisation.a=0", "a is 0.0, expected a finite number above 0"),
+        ("method.normalisation.a=nan", "a is nan, expected a finite number above 0"),
         ("method.normalisation.b=3", "method 'fedvote'.normalisation 'tanh' has no key 'b'; known: a"),
         ("method.reputation.beta=0.5", "method 'fedvote'.reputation 'uniform' has no key 'beta'; known: none"),
         ("method.optimizer_options.beta=1", "Adam has no option beta; known: amsgrad, betas"),

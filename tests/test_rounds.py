@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
 from fedvote import FedAvg, FedVote
 from fedvote.aggregate import Krum
-from fedvote.codecs import Header, pack
-from fedvote.core import ConfigError, Examples, Key, WireError
+from fedvote.codecs import LARGEST, Header, pack, unpack
+from fedvote.core import ConfigError, Examples, Key, Message, State, WireError
+from fedvote.method import Method
+from fedvote.methods import Eden, FedPAQ, FetchSGD
 from fedvote.network import Network
 from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
 from tests.toy import CLIENTS, Federation, assert_same, batches, keys, memory, owned, three_weights
@@ -106,7 +110,7 @@ def test_a_client_that_sends_no_finite_numbers_is_left_out(number: float) -> Non
     header = Header(1, 1, network.fingerprint, "FedAvg")
     frames[1] = pack(header, message, method.uplink(network, method.broadcast(state), Key(0, 1, 1)))
     closed = close_round(method, network, state, frames, Key(0, 1))
-    assert closed.counted == [0] and "infinite or not a number" in closed.refused[1]
+    assert closed.counted == [0] and "are not numbers of at most 1.07e+09" in closed.refused[1]
     assert all(value.isfinite().all() for value in closed.state.values())
 
 
@@ -123,5 +127,48 @@ def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_
     _, frames = federation.frames(state, 1, range(5))
     closed = close_round(method, network, state, frames | {0: b"noise"}, Key(0, 1))
     assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
+    four = {m: frames[m] for m in range(4)}
+    closed = close_round(method, network, state, four, Key(0, 1), asked=5)  # nor can somebody by sending nothing
+    assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3]
     with pytest.raises(ConfigError, match="4"):  # nobody's noise: the configuration asks for what cannot be
-        close_round(method, network, state, {m: frames[m] for m in range(4)}, Key(0, 1))
+        close_round(method, network, state, four, Key(0, 1))
+
+
+LARGE = [FedAvg(), FedPAQ(), FedPAQ(bucket=8), Eden(), FetchSGD(columns=64, k=10), FedVote(train_float=True)]
+
+
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST, 3e38])
+@pytest.mark.parametrize("method", LARGE, ids=str)
+def test_no_number_that_clients_send_stops_a_run(method: Method, number: float) -> None:
+    """After a round in which most clients sent it wherever they could, there is something to broadcast."""
+    federation = Federation(method)
+    network, state = federation.network, federation.start()
+    for round in (1, 2, 3):
+        down, frames = federation.frames(state, round, range(5))
+        for client in range(4):
+            key = Key(0, round, client)
+            header, codecs = Header(round, client, network.fingerprint, type(method).__name__), method.uplink
+            message = unpack(frames[client], header, codecs(network, down, key))
+            floats = {n: torch.full_like(x, number) for n, x in message.items() if x.is_floating_point()}
+            frames[client] = pack(header, message | floats, codecs(network, down, key))
+        closed = close_round(method, network, state, frames, Key(0, round))
+        if number > LARGEST:
+            assert closed.counted == [4] and len(closed.refused) == 4
+        state = closed.state
+        assert all(value.isfinite().all() for value in state.values())
+        down = read_broadcast(method, network, open_round(method, network, state, round + 1), round + 1)
+        assert_same(down, method.broadcast(state))
+
+
+class Cubed(FedAvg):
+    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+        return {name: value * LARGEST for name, value in super().merge(state, ups, clients, key).items()}
+
+
+def test_a_round_that_makes_what_cannot_be_broadcast_counts_for_nothing() -> None:
+    federation = Federation(Cubed())
+    state = federation.start()
+    _, frames = federation.frames(state, 1, range(5))
+    closed = close_round(federation.method, federation.network, state, frames, Key(0, 1))
+    assert closed.state is state and closed.counted == []
+    assert all("beyond any number to train from" in why for why in closed.refused.values())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from abc import ABC, abstractmethod
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,13 +20,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.later import Length
-
 State = dict[str, Tensor]
 """Plain named tensors: all that the server keeps between two rounds."""
 
 Message = dict[str, Tensor]
 """Plain named tensors on their way; stacked messages have a leading axis K."""
+
+NO_VOTE = -128
+"""What becomes of a weight that is not a number, where there should be a vote: no codec takes it."""
+
+Length = int | Future[int]
+"""Of something in bytes; some lengths are still being found, while everything else goes on."""
 
 SERVER = -1
 """The client number of whatever is drawn on the server."""
@@ -49,6 +54,10 @@ class ModelError(FedVoteError):
 
 class WireError(FedVoteError):
     """Bytes that are not the message they should be."""
+
+
+class UnwritableError(WireError):
+    """A message that its sender cannot write, since training made no numbers of some weights: it sends nothing."""
 
 
 class NotHeldError(WireError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-Length = int | Future[int]
+from fedvote.core import Length
 
 
 def wait_for(length: Length) -> int:

@@ -1,6 +1,6 @@
 """The random numbers that clients round by: the same on every device, so that a server can draw them as well.
 
-Counter-based: number i of a stream is a hash of i and of the stream's 63 bits, by two rounds of Wellons' lowbias32.
+Counter-based: number i of a stream is a hash of i and of the stream's 62 bits, by two rounds of Wellons' lowbias32.
 All arithmetic is that of 32-bit integers, which wraps around.
 """
 

@@ -5,6 +5,7 @@ Federated Learning via Plurality Vote, Section IV (Eq. 7, Algorithm 1) and Appen
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fedvote import packed
-from fedvote.core import Key
+from fedvote.core import NO_VOTE, ConfigError, Key
 from fedvote.lots import lots, uniform
 
 BINARY = (-1, 1)
@@ -29,6 +30,10 @@ class Normalisation(ABC):
     """
 
     a: float = 1.5  # the steeper, the closer to sign(h)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.a < math.inf:
+            raise ConfigError(f"a is {self.a}, expected a finite number above 0; the paper has 1.5")
 
     @abstractmethod
     def __call__(self, h: Tensor) -> Tensor: ...
@@ -69,22 +74,26 @@ def clip(soft: Tensor, p_min: float) -> Tensor:
 
 def round_binary(w: Tensor, u: Tensor) -> Tensor:
     """Eq. 7: +1 with probability (w + 1) / 2, else -1, for u drawn evenly from [0, 1); int8."""
-    return torch.where(u < (w + 1) / 2, 1, -1).to(torch.int8)
+    return _votes(torch.where(u < (w + 1) / 2, 1, -1), w)
 
 
 def round_ternary(w: Tensor, u: Tensor) -> Tensor:
     """Appendix A-C: sign(w) with probability |w|, else 0, for u drawn evenly from [0, 1); int8."""
-    return (w.sign() * (u < w.abs())).to(torch.int8)
+    return _votes(w.sign() * (u < w.abs()), w)
 
 
 def threshold_binary(w: Tensor) -> Tensor:
     """The likelier vote of each weight; sign(0) is +1."""
-    return torch.where(w >= 0, 1, -1).to(torch.int8)
+    return _votes(torch.where(w >= 0, 1, -1), w)
 
 
 def threshold_ternary(w: Tensor) -> Tensor:
     """The likeliest vote of each weight; 0 where |w| is 1/2 or less."""
-    return (w.sign() * (w.abs() > 0.5)).to(torch.int8)
+    return _votes(w.sign() * (w.abs() > 0.5), w)
+
+
+def _votes(found: Tensor, w: Tensor) -> Tensor:
+    return found.to(torch.int8).masked_fill_(w.isnan(), NO_VOTE)
 
 
 ROUNDING = {BINARY: round_binary, TERNARY: round_ternary}

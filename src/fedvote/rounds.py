@@ -14,8 +14,8 @@ import torch
 from typing_extensions import TypeVar
 
 from fedvote.attacks import ATTACKS, Attack, Seen
-from fedvote.codecs import Header, Parcel, check_head, pack_stack, stack_messages, unpack
-from fedvote.core import SERVER, Batches, Codec, ConfigError, Examples, Key, Message, State, WireError
+from fedvote.codecs import LARGEST, Header, Parcel, check_head, pack_stack, stack_messages, unpack
+from fedvote.core import SERVER, Batches, Codec, ConfigError, DataError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
 from fedvote.threads import on_every_core
@@ -70,6 +70,8 @@ def read_broadcast(
 def draw_order(rows: torch.Tensor, count: int, key: Key) -> torch.Tensor:
     """A client's examples in the order in which it takes `count` of them: all in random order, again and again."""
     generator, n = key.torch("batches"), rows.shape[0]  # which is found faster than its len, for thousands of clients
+    if not n:
+        raise DataError(f"client {key.client} has no examples to train on; leave it out, or give it some")
     passes = [rows[torch.randperm(n, generator=generator)] for _ in range(max(1, -(-count // n)))]
     return (torch.cat(passes) if len(passes) > 1 else passes[0])[:count]
 
@@ -147,10 +149,16 @@ def hostile_turn(
         return dict(frames)
     codecs = uplink_by_client(method, network, down, key)
 
-    def read(clients: list[int]) -> Message:
-        return stack_messages([_read(method, network, frames[c], key.round, c, codecs) for c in clients])
+    seen = {client: frame for client, frame in frames.items() if attack.omniscient or client in hostile}
+    messages, _ = _read_all(method, network, seen, key, codecs)
+    mine = [client for client in mine if client in messages]  # what will be refused is refused as it is
+    if not mine:
+        return dict(frames)
 
-    others = [client for client in sorted(frames) if client not in hostile]
+    def read(clients: list[int]) -> Message:
+        return stack_messages([messages[client] for client in clients])
+
+    others = [client for client in messages if client not in hostile]
     honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
     keys = [Key(key.seed, key.round, client) for client in mine]
     sent = attack.tamper(Seen(read(mine), honest, keys, len(frames), method.unmoved(down), method.scales))
@@ -170,10 +178,54 @@ def close_round(
     state: State,
     frames: Mapping[int, bytes] | Mapping[int, Parcel],
     key: Key,
+    asked: int | None = None,
 ) -> Closed:
-    """Decode what clients sent, count those that sent a proper message, and go on with the others left out."""
+    """Decode what clients sent, count those that sent a proper message, and go on with the others left out.
+
+    `asked`: how many were to take part, where some have no frame here. A round that makes nothing of those who are left
+    counts for nothing, so that nobody can stop a run by sending noise, or nothing at all.
+    """
     down = method.broadcast(state)
-    codecs = uplink_by_client(method, network, down, key)
+    messages, errors = _read_all(method, network, frames, key, uplink_by_client(method, network, down, key))
+    refused = {client: f"client {client}: {error}" for client, error in errors.items()}
+    if messages:
+        try:
+            merged = method.merge(state, stack_messages(list(messages.values())), list(messages), key)
+            why = "" if _is_sound(merged, down) else "what all of them make together is beyond any number to train from"
+        except ConfigError as error:
+            if len(messages) == (asked or len(frames)):
+                raise  # nobody's noise: the configuration asks for what cannot be
+            why = str(error)
+        if why:
+            refused |= {client: f"client {client}: not counted, since {why}" for client in messages}
+            messages = {}
+        else:
+            state = merged
+    if method.keeps_broadcast:
+        state = state | {HELD + name: value for name, value in down.items()}
+    return Closed(state, list(messages), refused)
+
+
+def _header(method: Method, network: Network, round: int, client: int) -> Header:
+    return Header(round, client, network.fingerprint, type(method).__name__)
+
+
+def _is_sound(state: State, down: Message) -> bool:
+    """Whether all numbers of a state are finite, and those that are broadcast such that clients take them."""
+    floats = {name: value for name, value in state.items() if value.is_floating_point() and value.numel()}
+    ends = torch.stack([torch.stack(value.aminmax()).float() for value in floats.values()]).tolist() if floats else []
+    limits = [LARGEST if name in down else torch.finfo(torch.float32).max for name in floats]
+    return all(abs(end) <= limit for both, limit in zip(ends, limits, strict=True) for end in both)
+
+
+def _read_all(
+    method: Method,
+    network: Network,
+    frames: Mapping[int, bytes] | Mapping[int, Parcel],
+    key: Key,
+    codecs: Callable[[int], dict[str, Codec]],
+) -> tuple[dict[int, Message | Parcel], dict[int, WireError]]:
+    """By client, what frames say, and what is wrong with those that say nothing."""
 
     def read(client: int) -> Message | Parcel | WireError:
         try:
@@ -185,23 +237,7 @@ def close_round(
     in_bytes = any(isinstance(frame, bytes) for frame in frames.values())  # which takes its time
     found = dict(zip(clients, on_every_core(read, clients, READERS if in_bytes else 1), strict=True))
     messages = {client: message for client, message in found.items() if not isinstance(message, WireError)}
-    refused = {client: f"client {client}: {error}" for client, error in found.items() if isinstance(error, WireError)}
-    if messages:
-        try:
-            state = method.merge(state, stack_messages(list(messages.values())), list(messages), key)
-        except ConfigError as error:
-            if not refused:
-                raise
-            # too few are left for the rule: the round counts for nothing, and nobody can stop a run by sending noise
-            refused |= {client: f"client {client}: not counted, since {error}" for client in messages}
-            messages = {}
-    if method.keeps_broadcast:
-        state = state | {HELD + name: value for name, value in down.items()}
-    return Closed(state, list(messages), refused)
-
-
-def _header(method: Method, network: Network, round: int, client: int) -> Header:
-    return Header(round, client, network.fingerprint, type(method).__name__)
+    return messages, {client: error for client, error in found.items() if isinstance(error, WireError)}
 
 
 def _read(

@@ -146,13 +146,16 @@ def as_table(part: Any) -> Table:
     return table
 
 
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    # whose infinities are not JSON
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
 def to_toml(table: Table, path: str = "") -> str:
     """A table of tables, strings, numbers, booleans and lists of them, as TOML."""
-    lines = [
-        f"{key} = {json.dumps(value, ensure_ascii=False)}"
-        for key, value in table.items()
-        if not isinstance(value, Mapping)
-    ]
+    lines = [f"{key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
     text = "\n".join(([f"[{path}]"] if path and lines else []) + lines)
     parts = [text] if text else []
     for key, value in table.items():

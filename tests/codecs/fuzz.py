@@ -38,7 +38,6 @@ from fedvote.codecs import (
     Known,
     Moved,
     Sketch,
-    Sparse,
     Tallies,
     Ternary,
 )
@@ -59,7 +58,6 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     Float32.tag: lambda _, x: x.isfinite(),
     EntropyVotes.tag: lambda codec, x: _of_alphabet(codec, x),
     Tallies.tag: lambda _, x: x >= 0,
-    Sparse.tag: lambda _, x: x.isfinite(),
     Sketch.tag: lambda _, x: x.isfinite(),
     Moved.tag: lambda _, x: x.isfinite(),
     Known.tag: lambda codec, x: _of_inner(codec, x),
@@ -226,9 +224,6 @@ def honest(seed: int = 0) -> list[Case]:
     def floats(*shape: int) -> Tensor:
         return torch.randn(shape, generator=rng)
 
-    def sparse(count: int) -> Tensor:
-        return floats(count) * (torch.rand(count, generator=rng) < 0.2)
-
     def entropy(alphabet: tuple[int, ...], count: int, contexts: int) -> tuple[Codec, Tensor]:
         """Votes as the levels have it: nearly all of one kind in the lowest and the highest."""
         V, level = len(alphabet), torch.randint(contexts, (count,), generator=rng, dtype=torch.int16)
@@ -245,7 +240,6 @@ def honest(seed: int = 0) -> list[Case]:
         messages += [{"integers": (Integers(n), levels(n, high))} for high in (1, 6, 32767)]
         messages += [{"tallies": (Tallies(n), levels(n, high))} for high in (1, 6, 32767)]
         messages.append({"float32": (Float32(n), floats(n))})
-        messages.append({"sparse": (Sparse(n), sparse(n))})
         messages.append({"sketch": (Sketch(3, n), floats(3, n))})
         for alphabet in ((-1, 1), (-1, 0, 1)):
             messages += [{"entropy": entropy(alphabet, n, contexts)} for contexts in (1, 2, 6)]
@@ -259,7 +253,7 @@ def honest(seed: int = 0) -> list[Case]:
     for n in (700, 2000, 3000):  # FedVote, down to those who hold the round before
         held = levels(n, 5)
         messages.append({"tallies": (Tallies(n, held, 6), (held + levels(n, 1)).clamp(max=5))})
-    for n in (1, 9, 70):
+    for n in (1, 9, 70, 200):
         held = floats(n)
         away = held - 0.5 * (2 * levels(n, 1) - 1)
         messages += [{"moved": (Moved(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))]

@@ -118,7 +118,8 @@ def test_what_is_no_frame_is_refused_naming_both() -> None:
 
 
 def test_too_few_bytes_are_refused() -> None:
-    assert_refused(b"", "0 bytes are too few for a frame")
+    assert_refused(b"", "nothing was sent")
+    assert_refused(FRAME[:1], "1 bytes are too few for a frame")
     assert_refused(FRAME[:42], "42 bytes are too few for a frame")
 
 
@@ -147,7 +148,7 @@ def test_a_payload_that_its_codec_refuses_is_refused() -> None:
     one_bit_too_many = votes_head(2) + bytes([0, 1]) + float_tensor(0.5, -2.0)
     assert_refused(sealed(head() + one_bit_too_many), "beyond the end")
     not_a_number = votes_head(2) + bytes(2) + float_tensor(0.5, float("nan"))
-    assert_refused(sealed(head() + not_a_number), "not a number")
+    assert_refused(sealed(head() + not_a_number), "are not numbers")
 
 
 def test_a_frame_for_a_smaller_model_is_refused() -> None:

@@ -56,9 +56,16 @@ def test_what_no_encoder_writes_is_refused(payload: bytes) -> None:
         CODEC.decode(payload)
 
 
+def test_minus_zero_is_not_zero() -> None:
+    codec, x = Known(Float32(2), torch.tensor([0.0, 1.0])), torch.tensor([-0.0, 1.0])
+    back = codec.decode(codec.encode(x))
+    assert torch.equal(back.view(torch.int32), x.view(torch.int32))
+    assert codec.weigh_one(x) == len(codec.encode(x))
+
+
 def test_floats_that_are_not_finite_are_refused_whether_written_or_weighed() -> None:
     codec = Known(Float32(2), torch.zeros(2))
     bad = torch.tensor([1.0, float("nan")])
     with pytest.raises(WireError, match="1 of 2 floats"):
         codec.decode(codec.encode(bad))
-    assert [str(weight) for weight in codec.weigh(bad[None])] == ["1 of 2 floats are infinite or not a number"]
+    assert [str(weight) for weight in codec.weigh(bad[None])] == ["1 of 2 floats are not numbers of at most 1.07e+09"]

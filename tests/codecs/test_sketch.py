@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
-from fedvote.codecs import Float32, Sketch
+from fedvote.codecs import LARGEST, Float32, Sketch
 from fedvote.core import WireError
 
-finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+finite = st.floats(-LARGEST, LARGEST, width=32)
 tables = hnp.arrays(np.float32, st.tuples(st.integers(0, 5), st.integers(0, 13)), elements=finite).map(torch.from_numpy)
 
 
@@ -57,7 +57,7 @@ def test_cut_and_longer_payloads_are_refused(size: int) -> None:
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_not_finite_is_refused(bad: float) -> None:
-    with pytest.raises(WireError, match="1 of 2 floats are infinite or not a number"):
+    with pytest.raises(WireError, match="1 of 2 floats are not numbers"):
         Sketch(1, 2).decode(Sketch(1, 2).encode(torch.tensor([[1.0, bad]])))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from fedvote.engines.simulate import simulation
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
 from fedvote.federation import Snapshot
 from fedvote.method import Method
-from fedvote.methods import fedvote
+from fedvote.methods import SignSGD, Signum, fedvote
 from fedvote.network import Network
 from fedvote.quantize import round_by_lots
 from fedvote.reputation import Proportional
@@ -71,9 +72,49 @@ def test_two_seeds_differ(method: Method) -> None:
     assert not torch.equal(one.state[key], other.state[key])
 
 
+class Watching(FedAvg):
+    def local(self, *arguments: Any) -> tuple[Message, State]:
+        assert torch.are_deterministic_algorithms_enabled() and not torch.is_grad_enabled()
+        return super().local(*arguments)
+
+    def merge(self, *arguments: Any) -> State:
+        assert torch.are_deterministic_algorithms_enabled() and not torch.is_grad_enabled()
+        return super().merge(*arguments)
+
+
 def test_deterministic_algorithms_are_on_only_while_a_round_runs() -> None:
-    for _ in simulate(rounds=2).run():
+    for _ in simulate(Watching(), rounds=2).run():
         assert not torch.are_deterministic_algorithms_enabled() and torch.is_grad_enabled()
+
+
+VOTING = [FedVote(), FedVote(coding="plain"), FedVote(votes="ternary"), SignSGD(), Signum()]
+
+
+@pytest.mark.parametrize("wire", ["weighed", "written"])
+@pytest.mark.parametrize("method", VOTING, ids=str)
+def test_a_client_whose_training_makes_no_numbers_has_no_vote(method: Method, wire: str) -> None:
+    data = dataset()
+    data.train.x[7 * 8 :] = math.nan  # of all but the first client
+    rows = [torch.arange(56), *torch.arange(56, 200).split(36)]
+    chosen: dict[str, Any] = {"clients": 5, "rounds": 2, "steps": 4, "batch": 8, "device": "cpu", "wire": wire}
+    for snapshot in Simulation.of(module(), data, method, owned=rows, **chosen).run():
+        assert sorted(snapshot.record["refused"]) == [1, 2, 3, 4]
+        assert snapshot.record["uplink_bytes"] > 0
+        for values in (*snapshot.state.values(), *snapshot.memory.values()):
+            assert values.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "saying"),
+    [
+        (torch.arange(400), ConfigError, "client 1 examples 0 to 399, expected 0 to 199"),
+        (torch.tensor([-1, 3]), ConfigError, "client 1 examples -1 to 3"),
+        (torch.arange(0), DataError, "client 1 has no examples to train on"),
+    ],
+)
+def test_what_clients_own_is_checked(rows: Tensor, error: type[Exception], saying: str) -> None:
+    with pytest.raises(error, match=saying):
+        next(simulate(clients=2, owned=[torch.arange(40), rows]).run())
 
 
 @pytest.mark.parametrize("stack", [1, 2, 3, 99])

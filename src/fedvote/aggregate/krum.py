@@ -13,6 +13,7 @@ f = 0, the closest two rows always tie.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -23,6 +24,7 @@ from fedvote.core import ConfigError
 
 @dataclass(frozen=True)
 class Krum(Aggregate):
+    counts_heads: ClassVar[bool] = True
     byzantine: int = 1  # f, how many clients may be hostile
     select: int = 1  # m, how many rows are averaged; 1: Krum, more: Multi-Krum
     neighbours: int = 0  # how many others a score looks at; 0: K - f - 2

@@ -6,6 +6,7 @@ For even K it is the mean of the two values in the middle, as in numpy; torch.me
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from fedvote.aggregate.rule import Coordinatewise, refuse_unequal
 
 @dataclass(frozen=True)
 class Median(Coordinatewise):
+    counts_heads: ClassVar[bool] = True
+
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
         refuse_unequal(self, weights_K)
         return median(rows_KD)

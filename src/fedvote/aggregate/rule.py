@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from fedvote.core import ConfigError, Message, State
 @dataclass(frozen=True)
 class Aggregate(ABC):
     """Hyperparameters as fields, one pure function. Rows are finite; weights are the clients' shares and sum to 1."""
+
+    counts_heads: ClassVar[bool] = False  # whether every client counts once, whatever its share
 
     @abstractmethod
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor: ...
@@ -38,10 +41,9 @@ class Coordinatewise(Aggregate):
 
 
 def refuse_unequal(rule: Aggregate, weights_K: Tensor) -> None:
-    """For rules that count heads. Ignoring weights would hide a setting; and a client states its own weight."""
+    """For rules that count heads: ignoring weights would hide a setting."""
     least, most = weights_K.aminmax()
     if least != most:
         raise ConfigError(
-            f"{type(rule).__name__} counts every client once, but got weights from {least:.4g} to {most:.4g}; "
-            "set by_samples = false, or choose mean, geometric-median or centred-clipping, which use weights"
+            f"{type(rule).__name__} counts every client once, but got weights from {least:.4g} to {most:.4g}"
         )

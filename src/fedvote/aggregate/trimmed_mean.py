@@ -7,6 +7,7 @@ fraction beta of them instead, trim = floor(beta K).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from fedvote.core import ConfigError
 
 @dataclass(frozen=True)
 class TrimmedMean(Coordinatewise):
+    counts_heads: ClassVar[bool] = True
     trim: int = 1  # of each coordinate's values, how many go at each end
 
     def __post_init__(self) -> None:

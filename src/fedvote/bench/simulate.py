@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedvote.bench import memory
 from fedvote.core import ConfigError, Dataset, Examples, Key
 from fedvote.data.partition import IID
 from fedvote.device import find_device, repeatable, synchronise
@@ -100,6 +101,7 @@ def measure(job: Job, clients: int, device: torch.device, rate: float, compile: 
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+    memory.forget_peak()
     seconds: list[float] = []
     for snapshot in simulation.run():
         seconds.append(snapshot.record["seconds_training"])
@@ -199,6 +201,4 @@ def _flops(simulation: Simulation, job: Job) -> float:
 def _peak_memory(device: torch.device) -> float:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() / 1e9
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return memory.peak() / 1e9

@@ -7,19 +7,18 @@ The ballots are random bits. Loops of ours run on as many threads as torch has; 
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from fedvote import packed
+from fedvote.bench import memory
 from fedvote.core import Key
 from fedvote.packed import Counter, Packed, agreements, count, plain, tally
 from fedvote.quantize import BINARY
@@ -143,20 +142,13 @@ def _models(weights: int, clients: int) -> Any:
 
 
 def _extra_megabytes(work: Work) -> float:
-    """How much resident memory the work takes at its highest; not a number where there is no /proc."""
-    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-    if not reset.exists():
-        return math.nan
-
-    def kilobytes(field: str) -> int:
-        return int(next(line for line in status.read_text().splitlines() if line.startswith(field)).split()[1])
-
-    reset.write_text("5")  # the high-water mark of resident memory starts again from here
-    before = kilobytes("VmRSS")
+    """How much resident memory the work takes at its highest."""
+    memory.forget_peak()
+    before = memory.resident()
     made = work()
-    highest = kilobytes("VmHWM")
+    highest = memory.peak()
     del made
-    return (highest - before) * 1024 / 1e6
+    return (highest - before) / 1e6
 
 
 def _seconds(work: Work) -> float:

@@ -2,18 +2,18 @@
 
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
-from fedvote.codecs.float32 import Float32
+from fedvote.codecs.float32 import LARGEST, Float32
 from fedvote.codecs.frame import Header, Parcel, check_head, pack, pack_stack, stack_messages, unpack, weigh_stack
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.known import Known
 from fedvote.codecs.moved import Moved
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
-from fedvote.codecs.sparse import Sparse
 from fedvote.codecs.tallies import Tallies
 from fedvote.codecs.ternary import Ternary
 
 __all__ = [
+    "LARGEST",
     "Binary",
     "EntropyVotes",
     "Float32",
@@ -24,7 +24,6 @@ __all__ = [
     "Parcel",
     "Signed",
     "Sketch",
-    "Sparse",
     "Tallies",
     "Ternary",
     "check_head",

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.bits import pack_bits, unpack_bits
-from fedvote.core import Codec, WireError
+from fedvote.codecs.refused import no_ballot
+from fedvote.core import Codec
 
 
 @dataclass(frozen=True)
@@ -30,4 +31,4 @@ class Binary(Codec):
 
     def _check(self, x: Tensor) -> None:
         if x.shape != (self.count,) or bool((x.abs() != 1).any()):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1 and +1")
+            raise no_ballot(x, self.count, (-1, 1))

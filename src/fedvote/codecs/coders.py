@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from fedvote.codecs import ans, coder
-from fedvote.later import Length
+from fedvote.core import Length
 
 WORTH_IT = 1 << 18  # symbols, that take a millisecond or two
 MOST = 4  # coders

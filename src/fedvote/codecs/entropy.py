@@ -21,10 +21,11 @@ from torch import Tensor
 
 from fedvote.codecs import ans, coders
 from fedvote.codecs.binary import Binary
+from fedvote.codecs.refused import no_ballot
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
 from fedvote.codecs.ternary import Ternary
-from fedvote.core import Codec, WireError
-from fedvote.later import Length, then
+from fedvote.core import Codec, Length, WireError
+from fedvote.later import then
 
 VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
 PLAIN, CODED = b"\0", b"\1"
@@ -111,7 +112,7 @@ class EntropyVotes(Codec):
         digits_D = ((x - self.alphabet[0]) // self._step).to(torch.uint8)
         whole = x.shape == self.context.shape and bool((self._votes_of(digits_D) == x).all())
         if not whole or not bool((digits_D < len(self.alphabet)).all()):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {len(self.context)} votes of {self.alphabet}")
+            raise no_ballot(x, self.count, self.alphabet)
         return digits_D
 
     def _votes_of(self, digits_D: Tensor) -> Tensor:

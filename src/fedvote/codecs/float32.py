@@ -1,17 +1,17 @@
-"""Floats, four bytes each, little-endian; infinities and not-a-numbers are refused."""
+"""Floats, four bytes each, little-endian. What is not a number, or is beyond any that training makes, is refused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.core import Codec, WireError
-from fedvote.later import Length
+from fedvote.core import Codec, Length, WireError
+
+LARGEST = 2.0**30  # so that whatever is made of the numbers of many clients is finite, too
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,20 @@ class Float32(Codec):
         if len(payload) != 4 * self.count:
             raise WireError(f"{len(payload)} bytes where {self.count} floats take {4 * self.count}")
         x = np.frombuffer(payload, "<f4").astype(np.float32)
-        if not np.isfinite(x).all():
-            raise self._not_finite(int(np.isfinite(x).sum()))
+        fine = np.abs(x) <= LARGEST  # which what is not a number is not
+        if not fine.all():
+            raise self._too_large(int(fine.sum()))
         return torch.from_numpy(x).to(device)
 
     def weigh(self, rows: Tensor) -> list[Length | WireError]:
         self._check_shape(rows[0])
         if not self.count:
             return [0] * len(rows)
-        ends = zip(*torch.stack(rows.aminmax(dim=1)).tolist(), strict=True)  # one of which is what is not finite
+        ends = zip(*torch.stack(rows.aminmax(dim=1)).tolist(), strict=True)
         return [
-            4 * self.count if all(map(isfinite, both)) else self._not_finite(int(rows[k].isfinite().sum()))
+            4 * self.count
+            if all(abs(end) <= LARGEST for end in both)
+            else self._too_large(int((rows[k].abs() <= LARGEST).sum()))
             for k, both in enumerate(ends)
         ]
 
@@ -51,5 +54,5 @@ class Float32(Codec):
         if x.shape != (self.count,):
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} floats")
 
-    def _not_finite(self, finite: int) -> WireError:
-        return WireError(f"{self.count - finite} of {self.count} floats are infinite or not a number")
+    def _too_large(self, fine: int) -> WireError:
+        return WireError(f"{self.count - fine} of {self.count} floats are not numbers of at most {LARGEST:.3g}")

@@ -24,8 +24,8 @@ from itertools import groupby
 
 import torch
 
-from fedvote.core import Codec, Message, WireError
-from fedvote.later import Length, wait_for
+from fedvote.core import Codec, Length, Message, UnwritableError, WireError
+from fedvote.later import wait_for
 
 MAGIC, VERSION = b"FVOT", 3
 HEAD = struct.Struct("<4sHIi8s16sB")
@@ -70,12 +70,15 @@ def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
 
 
 def pack_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[bytes]:
-    """Messages of several clients, K in front, each by codecs of its own."""
+    """Messages of several clients, K in front, each by codecs of its own; nothing of what no codec can write."""
     rows = {name: values.unbind() for name, values in stack.items()}
-    return [
-        pack(header, {name: each[k] for name, each in rows.items()}, theirs)
-        for k, (header, theirs) in enumerate(zip(headers, codecs, strict=True))
-    ]
+    frames: list[bytes] = []
+    for k, (header, theirs) in enumerate(zip(headers, codecs, strict=True)):
+        try:
+            frames.append(pack(header, {name: each[k] for name, each in rows.items()}, theirs))
+        except UnwritableError:
+            frames.append(b"")
+    return frames
 
 
 def weigh_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[Parcel]:
@@ -92,6 +95,9 @@ def weigh_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict
             lengths: list[Length] = [around]
             for name, codec in theirs.items():
                 weight = weights[name][k]
+                if isinstance(weight, UnwritableError):
+                    lengths, refusal = [0], str(weight)
+                    break
                 if isinstance(weight, WireError):
                     weight, refusal = len(codec.encode(stack[name][at + k])), refusal or str(weight)
                 lengths.append(weight)
@@ -144,6 +150,8 @@ def _check_names(message: Message, codecs: dict[str, Codec]) -> None:
 
 def check_head(frame: bytes, expected: Header) -> int:
     """How many tensors are in a frame; WireError if it is damaged, or not the one expected."""
+    if not frame:
+        raise WireError("nothing was sent")
     if len(frame) < HEAD.size + CHECKSUM.size:
         raise WireError(f"{len(frame)} bytes are too few for a frame")
     magic, version, round, client, fingerprint, method, count = HEAD.unpack_from(frame)

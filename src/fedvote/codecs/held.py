@@ -19,6 +19,11 @@ def checksum(x: Tensor) -> bytes:
     return CHECKSUM.pack(zlib.crc32(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()))
 
 
+def bits_of(x: Tensor) -> Tensor:
+    """Numbers as whole ones that are equal only if all bits are: floats, of which 0 is not -0, by their bits."""
+    return x.float().view(torch.int32) if x.is_floating_point() else x
+
+
 def read_held(payload: bytes, held: Tensor | None, device: torch.device | str = "cpu") -> tuple[Tensor, bytes]:
     """What the receiver holds, if it is what the payload builds on, and what comes after the checksum."""
     if held is None:

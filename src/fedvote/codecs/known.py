@@ -12,9 +12,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedvote.codecs.held import CHECKSUM, checksum, read_held
-from fedvote.core import Codec, WireError
-from fedvote.later import Length, then
+from fedvote.codecs.held import CHECKSUM, bits_of, checksum, read_held
+from fedvote.core import Codec, Length, WireError
+from fedvote.later import then
 
 KNOWN, SENT = b"\0", b"\1"
 
@@ -51,4 +51,6 @@ class Known(Codec):
         return then(self.sent.weigh_one(x), lambda length: len(SENT) + length)
 
     def _is_held(self, x: Tensor) -> bool:
-        return self.held is not None and x.dtype == self.held.dtype and torch.equal(x, self.held.to(x.device))
+        if self.held is None or x.dtype != self.held.dtype:
+            return False
+        return torch.equal(bits_of(x), bits_of(self.held.to(x.device)))

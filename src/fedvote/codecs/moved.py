@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.binary import Binary
-from fedvote.codecs.float32 import Float32
-from fedvote.codecs.held import CHECKSUM, checksum, read_held
+from fedvote.codecs.float32 import LARGEST, Float32
+from fedvote.codecs.held import CHECKSUM, bits_of, checksum, read_held
 from fedvote.codecs.places import read_places, weigh_places, write_places
 from fedvote.codecs.ternary import Ternary
-from fedvote.core import Codec, WireError
-from fedvote.later import Length
+from fedvote.core import Codec, Length, WireError
 
 ALL, SOME, SIGNS, SIGNS_OR_NONE = b"\0", b"\1", b"\2", b"\3"
 
@@ -46,15 +45,15 @@ class Moved(Codec):
         if how == SOME:
             index, rest = read_places(rest, self.count)
             values = Float32(len(index)).decode(rest)
-            if bool((_bits(values) == _bits(held[index])).any()):
+            if bool((bits_of(values) == bits_of(held[index])).any()):
                 raise WireError("a value that did not change among those that did")
             return held.index_copy(0, index, values).to(device)
         signs = (Binary if how == SIGNS else Ternary)(self.count).decode(rest)
         if how == SIGNS_OR_NONE and bool(signs.all()):
             raise WireError("three ways to go where two would do")
         x = self._moved(held, signs)
-        if not bool(x.isfinite().all()):
-            raise WireError("a step beyond the largest float")
+        if not bool((x.abs() <= LARGEST).all()):
+            raise WireError(f"a step beyond {LARGEST:.3g}")
         return x.to(device)
 
     def weigh_one(self, x: Tensor) -> Length:
@@ -67,7 +66,7 @@ class Moved(Codec):
         if self.held is not None and x.shape == (self.count,) and bool(x.isfinite().all()):
             changed, signs = self._changed(x), self._signs(x)
             lengths[SOME] = 1 + CHECKSUM.size + weigh_places(changed) + 4 * len(changed)
-            if torch.equal(_bits(self._moved(self.held.to(x.device), signs)), _bits(x)):
+            if torch.equal(bits_of(self._moved(self.held.to(x.device), signs)), bits_of(x)):
                 two = bool(signs.all())
                 lengths[SIGNS if two else SIGNS_OR_NONE] = 1 + CHECKSUM.size + -(-self.count // (8 if two else 5))
         return lengths
@@ -82,7 +81,7 @@ class Moved(Codec):
 
     def _changed(self, x: Tensor) -> Tensor:
         assert self.held is not None
-        return (_bits(x) != _bits(self.held.to(x.device))).nonzero()[:, 0]
+        return (bits_of(x) != bits_of(self.held.to(x.device))).nonzero()[:, 0]
 
     def _signs(self, x: Tensor) -> Tensor:
         """(count,) +1 where the floats went down, -1 where they went up."""
@@ -92,8 +91,3 @@ class Moved(Codec):
     def _moved(self, held: Tensor, signs: Tensor) -> Tensor:
         # theta^(k+1) = theta^(k) - eta s, in the very operations of a method's merge
         return held - self.step * signs
-
-
-def _bits(x: Tensor) -> Tensor:
-    """Every float as a whole number, which tells 0 from -0."""
-    return x.float().view(torch.int32)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.tallies import Tallies
-from fedvote.core import Codec, WireError
-from fedvote.later import Length
+from fedvote.core import Codec, Length, WireError
 
 
 @dataclass(frozen=True)

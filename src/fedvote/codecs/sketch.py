@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.float32 import Float32
-from fedvote.core import Codec, WireError
-from fedvote.later import Length
+from fedvote.core import Codec, Length, WireError
 
 
 @dataclass(frozen=True)

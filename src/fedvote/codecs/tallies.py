@@ -22,8 +22,8 @@ from fedvote.codecs import ans, coders
 from fedvote.codecs.held import CHECKSUM, checksum, read_held
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
-from fedvote.core import Codec, WireError
-from fedvote.later import Length, then
+from fedvote.core import Codec, Length, WireError
+from fedvote.later import then
 
 PLANES, CODED, AGAINST = b"\0", b"\1", b"\2"
 MOST_VALUES = 4097  # with more, the shares themselves are too long

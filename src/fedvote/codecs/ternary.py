@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedvote.codecs.refused import no_ballot
 from fedvote.core import Codec, WireError
 
 PLACES = (81, 27, 9, 3, 1)
@@ -45,4 +46,4 @@ class Ternary(Codec):
 
     def _check(self, x: Tensor) -> None:
         if x.shape != (self.count,) or bool(((x != 0) & (x.abs() != 1)).any()):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} votes of -1, 0 and +1")
+            raise no_ballot(x, self.count, (-1, 0, 1))

@@ -9,7 +9,7 @@ import torch
 
 from fedvote.aggregate import AGGREGATES, Aggregate, Mean
 from fedvote.codecs import Float32
-from fedvote.core import Batches, Codec, Key, Message, State
+from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
 from fedvote.methods.update import FloatMethod
 from fedvote.network import Network
 
@@ -17,8 +17,16 @@ from fedvote.network import Network
 @dataclass(frozen=True)
 class FedAvg(FloatMethod):
     lr: float = 0.001
-    by_samples: bool = False  # whether clients count by their number of examples, or equally as in the paper's Eq. 2
+    by_samples: bool = False  # whether clients count by the examples they say they have, or equally as in Eq. 2
     aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # how models are merged
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by_samples and self.aggregate.counts_heads:
+            raise ConfigError(
+                f"by_samples is true, but {type(self.aggregate).__name__} counts every client once: set by_samples = "
+                "false, or choose mean, geometric-median or centred-clipping, which use weights"
+            )
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]

@@ -33,4 +33,6 @@ class Signum(SignSGD):
     ) -> tuple[Message, State]:
         # m_m <- beta m_m + (1 - beta) delta_m
         momentum_KN = self.beta * memory["momentum"] + (1 - self.beta) * self.update(network, down, batches)
-        return {"signs": threshold_binary(momentum_KN)}, {"momentum": momentum_KN}
+        finite_K = momentum_KN.isfinite().all(1, keepdim=True)  # of one round that went wrong, no trace stays
+        kept_KN = torch.where(finite_K, momentum_KN, memory["momentum"])
+        return {"signs": threshold_binary(momentum_KN)}, {"momentum": kept_KN}

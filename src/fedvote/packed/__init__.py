@@ -1,4 +1,4 @@
-"""Ballots counted as they are packed: the server never holds K x D numbers.
+"""Ballots counted, weighed and compared as bits, a fraction of the memory of a byte a vote.
 
 A ballot is bits in words of 64: for every value of the alphabet but the first a plane of one bit a weight, which says
 where the ballot has that value; the first value has what the others leave. The first vote of a byte is its highest

@@ -8,7 +8,7 @@ from pathlib import Path
 from flwr.app import Context
 
 from fedvote.config import parse
-from fedvote.core import Examples, Key
+from fedvote.core import DataError, Examples, Key
 from fedvote.device import repeatable
 from fedvote.engines.flower.memory import Memory
 from fedvote.engines.flower.messages import Problem, Task
@@ -33,6 +33,11 @@ def take_turn(task: Task, context: Context) -> bytes:
         down = read_broadcast(made.method, network, task.broadcast, task.round, held)
         batches = made.batches(train, [key])
         sent, memory = clients_turn(made.method, network, down, batches, memory, [key])
+        if not sent[0]:
+            raise DataError(
+                f"training client {task.client} in round {task.round} made no numbers of its weights, so there is "
+                "nothing to send: look for values in its data that are no numbers, or lower the learning rate"
+            )
         remembered.after(task.round, memory, down if made.method.keeps_broadcast else {})
         frames = {task.client: sent[0]}
         frames = hostile_turn(made.attack, made.method, network, down, frames, made.hostile, key)

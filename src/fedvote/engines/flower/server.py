@@ -114,7 +114,7 @@ class Server:
         voted = self.clock()
         while True:
             with repeatable():
-                closed = close_round(method, network, last.state, poll.frames, key)
+                closed = close_round(method, network, last.state, poll.frames, key, len(cohort))
                 measured = quality(Snapshot(key.round, closed.state, {}))
             if not self._hear(poll):  # a late ballot counts until the next broadcast
                 break

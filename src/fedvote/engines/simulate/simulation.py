@@ -90,6 +90,12 @@ class Simulation(Federation):
             owned = [torch.from_numpy(part) for part in parts]
         elif len(owned) != clients:
             raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
+        for client, rows in enumerate(owned):
+            if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < len(data.train)):
+                raise ConfigError(
+                    f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
+                    f"{len(data.train) - 1}"
+                )
         place = find_device(device)
         half_precision(place, precision)
         return cls(
