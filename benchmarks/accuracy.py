@@ -1,6 +1,6 @@
 """Accuracy of the presets over seeds: runs them, several at a time, and writes one JSON file a setting.
 
-    python benchmarks/accuracy.py cifar10-binary --seeds 0 1 2 --at-once 3 --runs runs --out results
+    python benchmarks/accuracy.py cifar10-silo-binary --seeds 0 1 2 --at-once 3 --runs runs --out results
 
 A run that was cut off goes on where it was; a setting is written when every seed has at least one round.
 """

@@ -131,6 +131,7 @@ def measure_time(rounds: int) -> dict[str, Any]:
     above = [whole - own for whole, own in zip(seconds, work, strict=True)]
     return {
         "nodes": NODES,
+        "settings": list(SMALL),
         "idle_seconds": nothing,
         "round_seconds": seconds,
         "own_work_seconds": work,
@@ -144,7 +145,12 @@ def measure_bytes(rounds: int) -> dict[str, Any]:
     made = {name: bytes_of(name, rounds) for name in ("fedvote", "fedavg")}
     tcp = {name: statistics.mean(row["tcp_up"] for row in rows) for name, rows in made.items()}
     by_round = [a["tcp_up"] / v["tcp_up"] for a, v in zip(made["fedavg"], made["fedvote"], strict=True)]
-    return {**made, "tcp_up_ratio_by_round": by_round, "tcp_up_ratio": tcp["fedavg"] / tcp["fedvote"]}
+    return {
+        "settings": list(VGG7),
+        **made,
+        "tcp_up_ratio_by_round": by_round,
+        "tcp_up_ratio": tcp["fedavg"] / tcp["fedvote"],
+    }
 
 
 def bytes_of(method: str, rounds: int) -> list[dict[str, float]]:
@@ -196,7 +202,7 @@ def main() -> None:
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
     }
-    text = json.dumps({**about, **measured}, indent=2)
+    text = json.dumps({"environment": about, **measured}, indent=2)
     print(text)
     if options.out:
         options.out.write_text(text + "\n")

@@ -9,9 +9,8 @@ import torch
 
 from fedvote import ConfigError, load_network
 from fedvote.config import read
-from fedvote.deployed import FILE
 from fedvote.experiment import run, simulation
-from fedvote.folder import RunFolder
+from fedvote.folder import NETWORK, RunFolder
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
 
@@ -36,7 +35,7 @@ def test_what_is_loaded_is_what_was_deployed(
     assert not loaded.training and torch.equal(loaded(x), made.deployed(snapshot)(x))
     assert values is None or set(loaded.get_parameter("0.weight").unique().tolist()) == values
     floats_and_header = 4 * 640 + 2 * 4 * (16 + 32 + 64) + 2000
-    assert voted_bytes < (tmp_path / FILE).stat().st_size < voted_bytes + floats_and_header
+    assert voted_bytes < (tmp_path / NETWORK).stat().st_size < voted_bytes + floats_and_header
 
 
 def test_a_run_without_an_end_has_no_network(tmp_path: Path) -> None:
@@ -47,6 +46,6 @@ def test_a_run_without_an_end_has_no_network(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     list(run(read("quickstart", FAST), RunFolder(tmp_path), device="cpu"))
-    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:50])
+    (tmp_path / NETWORK).write_bytes((tmp_path / NETWORK).read_bytes()[:50])
     with pytest.raises(ConfigError, match="damaged"):
         load_network(tmp_path)

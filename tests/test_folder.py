@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,11 +20,11 @@ from safetensors.torch import save_file
 
 from fedvote import FedAvg, FedVote, experiment
 from fedvote.config import Config, FederationConfig, LocalConfig, read
-from fedvote.core import ConfigError
+from fedvote.core import ConfigError, DataError
 from fedvote.engines.simulate.checkpoint import load_snapshot
 from fedvote.experiment import configure, run
 from fedvote.federation import Snapshot
-from fedvote.folder import RunFolder, differences
+from fedvote.folder import NETWORK, RunFolder, differences
 from fedvote.reputation import Proportional
 from fedvote.tables import as_table, build
 from tests.toy import assert_same
@@ -175,6 +177,26 @@ def test_a_run_killed_while_it_wrote_its_first_file_starts_again(tmp_path: Path)
     assert RunFolder(tmp_path).config() == SMALL
 
 
+def test_the_network_of_fewer_rounds_does_not_outlive_them(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 2)
+    (tmp_path / NETWORK).write_bytes(b"of two rounds")
+    folder.claim(replace(SMALL, rounds=2), resume=True)
+    assert (tmp_path / NETWORK).is_file()
+    folder.claim(replace(SMALL, rounds=5), resume=True)
+    assert not (tmp_path / NETWORK).exists()
+
+
+def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.claim(SMALL, resume=False)
+    claim = "import sys, pathlib; from fedvote.folder import RunFolder as R; f = R(pathlib.Path(sys.argv[1])); "
+    command = [sys.executable, "-c", claim + "f.claim(f.config(), True)", str(folder.path)]
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 1 and "is the folder of a run that is going on" in second.stderr
+    folder.release()
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 # A run that dies between any two file operations
 
 
@@ -284,3 +306,29 @@ def test_checkpoints_take_their_share_of_the_time_at_most_and_the_last_round_has
     assert len(folder.metrics()) == 100
     seldom = cost * (1 / share - 1) > 1
     assert saved == list(range(1, 101)) if not seldom else saved[0] == 1 and saved[-1] == 100 and 2 < len(saved) < 5
+
+
+OWN_DATA = """
+import numpy as np
+import fedvote
+
+def points():
+    rng = np.random.default_rng(0)
+    x = rng.random((60, 1, 8, 8), dtype=np.float32)
+    return fedvote.from_arrays(x, np.arange(60) % 3, x[:30], np.arange(30) % 3)
+
+def numbers():
+    return [1, 2, 3]
+"""
+
+
+def test_data_of_ones_own_are_named_by_a_file_and_a_function(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN_DATA)
+    config = configure("quickstart", None, [f"data={file}:points", "rounds=1", "local.batch=4", "partition=iid"], False)
+    list(run(config, RunFolder(tmp_path / "run"), device="cpu"))
+    assert read(str(tmp_path / "run" / "config.toml")).data.name == f"{file}:points"
+    with pytest.raises(DataError, match="numbers returned a list, expected what fedvote.from_arrays makes"):
+        experiment.dataset(f"{file}:numbers")
+    with pytest.raises(ConfigError, match="there is no dataset 'mnist'"):
+        experiment.dataset("mnist")

@@ -150,11 +150,14 @@ def bench(
 ) -> None:
     """Measure speed and bytes on this machine."""
     from fedvote.bench import measure, table
+    from fedvote.device import find_device
+    from fedvote.folder import environment
 
     rows = measure(name, model or (), clients or ())
     typer.echo(table(rows))
     if file is not None:
-        file.write_text(json.dumps(rows, indent=2) + "\n")
+        about = environment(find_device("auto"))
+        file.write_text(json.dumps({"environment": about, "rows": rows}, indent=2) + "\n")
     if page_file is not None:
         from fedvote.bench.page import page
 

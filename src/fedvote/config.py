@@ -18,7 +18,7 @@ from fedvote.tables import apply, build
 
 @dataclass(frozen=True)
 class DataConfig:
-    name: str = "digits"  # a dataset, or your own as FILE.py:NAME
+    name: str = "digits"  # a dataset, or FILE.py:NAME: a function that returns one, made by fedvote.from_arrays
 
 
 @dataclass(frozen=True)

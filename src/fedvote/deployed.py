@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import torch
@@ -17,12 +16,13 @@ from torch import Tensor, nn
 from fedvote.codecs import Binary, Float32, Ternary
 from fedvote.config import read
 from fedvote.core import Codec, ConfigError, Weights
+from fedvote.draft import draft
 from fedvote.federation import Federation, Snapshot
+from fedvote.folder import NETWORK
 from fedvote.models import MODELS
 from fedvote.network import Network
 from fedvote.tables import find
 
-FILE = "network.safetensors"
 STATISTICS = "statistics/"
 CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
     "binary": Binary,
@@ -42,17 +42,17 @@ def save_network(folder: Path, simulation: Federation, snapshot: Snapshot) -> Pa
         **{STATISTICS + name: value for name, value in statistics.items()},
     }
     about = {"packing": packing, "shape": simulation.data.shape, "classes": simulation.data.classes}
-    temporary, path = folder / f"{FILE}.part", folder / FILE
-    save_file(tensors, temporary, {"about": json.dumps(about)})
-    os.replace(temporary, path)
+    path = folder / NETWORK
+    with draft(path) as part:
+        save_file(tensors, part, {"about": json.dumps(about)})
     return path
 
 
 def load_network(folder: Path | str) -> nn.Module:
     """The deployed network of a run, in evaluation mode."""
-    path = Path(folder) / FILE
+    path = Path(folder) / NETWORK
     if not path.is_file():
-        raise ConfigError(f"{folder} has no {FILE}: it is written when a run ends; resume the run to its end")
+        raise ConfigError(f"{folder} has no {NETWORK}: it is written when a run ends; resume the run to its end")
     config = read(str(Path(folder) / "config.toml"))
     try:
         with safe_open(path, "pt") as file:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedvote.config import Config, read
-from fedvote.core import ConfigError, Dataset, Key
-from fedvote.data import load
+from fedvote.core import ConfigError, DataError, Dataset, Key
+from fedvote.data import DATASETS, load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
 from fedvote.deployed import save_network
@@ -37,9 +37,19 @@ def configure(source: str | None, settings: Sequence[str], out: Path | None, res
     return config, RunFolder(out or Path("runs") / Path(source or "quickstart").stem)
 
 
+def dataset(name: str) -> Dataset:
+    """A dataset by its name, or what a function of the user's own returns."""
+    if name in DATASETS or ":" not in name:
+        return load(name)
+    made = find({}, name, "data.name")()
+    if not isinstance(made, Dataset):
+        raise DataError(f"{name} returned a {type(made).__name__}, expected what fedvote.from_arrays makes")
+    return made
+
+
 def division(config: Config) -> RenderableType:
     """A drawing of which client has which classes."""
-    data = load(config.data.name)
+    data = dataset(config.data.name)
     rng = Key(config.seed).numpy("partition")
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
 
@@ -48,7 +58,7 @@ def simulation(
     config: Config, device: str = "auto", data: Dataset | None = None, owned: Sequence[Tensor] | None = None
 ) -> Simulation:
     """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
-    data = data or load(config.data.name)
+    data = data or dataset(config.data.name)
     module = find(MODELS, config.model.name, "model")(data.shape, len(data.classes))
     return Simulation.of(
         module,
@@ -73,8 +83,11 @@ def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool
     """Run what a configuration says into a folder; yields a snapshot when its round is safe on disk."""
     made = simulation(config, device)
     since = folder.claim(config, resume)
-    folder.describe(made)
-    yield from record(made, folder, since, made.run(since))
+    try:
+        folder.describe(made)
+        yield from record(made, folder, since, made.run(since))
+    finally:
+        folder.release()
 
 
 def record(

@@ -16,11 +16,18 @@ import fedvote
 from fedvote.config import Config, read
 from fedvote.core import ConfigError
 from fedvote.data.show import class_counts
+from fedvote.draft import ENDING, write
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
 from fedvote.federation import Federation, Snapshot
 from fedvote.tables import as_table, to_toml
 
-PART = ".part"  # behind the name of a file that is being written
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+NETWORK = "network.safetensors"
+_locked: dict[Path, int] = {}
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,10 @@ class RunFolder:
         return read(str(self.config_file)) if self.config_file.is_file() else None
 
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
-        """Make the folder this run's; what is there already is never overwritten unless it is the same run resumed."""
+        """Make the folder this run's, until it is released; nothing is overwritten, unless the same run is resumed."""
         there = self.config()
-        unfinished = self.config_file.name + PART  # all that a run leaves that was killed as it began
-        if there is None and self.path.is_dir() and any(file.name != unfinished for file in self.path.iterdir()):
+        # drafts are all that a run leaves that was killed as it began
+        if there is None and self.path.is_dir() and any(file.suffix != ENDING for file in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")
         if there is not None and not resume:
             raise ConfigError(
@@ -72,11 +79,36 @@ class RunFolder:
         kept = [record for record in self.metrics() if record["round"] < done] + ([snapshot.record] if snapshot else [])
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock()
             write(self.config_file, to_toml(as_table(config)))
+            if done < config.rounds:
+                (self.path / NETWORK).unlink(missing_ok=True)  # of fewer rounds
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out") from error
         write(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
         return snapshot
+
+    def release(self) -> None:
+        """Let others go on with the run."""
+        held = _locked.pop(self.path.resolve(), None)
+        if held is not None:
+            os.close(held)
+
+    def _lock(self) -> None:
+        """No two processes work on one run: each would spoil what the other writes."""
+        where = self.path.resolve()
+        if fcntl is None or where in _locked:
+            return
+        held = os.open(where, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(held)
+            raise ConfigError(
+                f"{self.path} is the folder of a run that is going on: wait for its end, stop it, or choose another "
+                "folder with --out"
+            ) from None
+        _locked[where] = held
 
     def describe(self, simulation: Federation) -> None:
         """Who has what data, where that is known here, and what the run was made with."""
@@ -131,13 +163,6 @@ def environment(device: torch.device) -> dict[str, str]:
         "torch": torch.__version__,
         "device": f"{device.type}: {name}",
     }
-
-
-def write(path: Path, text: str) -> None:
-    """All of it or none of it."""
-    temporary = path.with_name(path.name + PART)
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:

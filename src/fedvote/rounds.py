@@ -166,10 +166,12 @@ def hostile_turn(
     return {**frames, **dict(zip(mine, posted, strict=True))}
 
 
-def check_ballot(method: Method, network: Network, state: State, frame: bytes, key: Key) -> None:
-    """WireError unless the frame is one that the client of this key may send in the round after this state."""
+def read_ballot(method: Method, network: Network, state: State, frame: bytes, key: Key) -> Parcel:
+    """What the client of this key says in the round after this state; WireError if it may not say that."""
     down = method.broadcast(state)
-    _read(method, network, frame, key.round, key.client, lambda _: method.uplink(network, down, key))
+    said = _read(method, network, frame, key.round, key.client, lambda _: method.uplink(network, down, key))
+    message = said.message if isinstance(said, Parcel) else said
+    return Parcel({name: value[None] for name, value in message.items()}, 0, [len(frame)])
 
 
 def close_round(

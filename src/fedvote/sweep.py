@@ -11,8 +11,9 @@ from typing import Any
 
 from fedvote.config import read
 from fedvote.core import ConfigError
+from fedvote.draft import write
 from fedvote.experiment import run
-from fedvote.folder import RunFolder, write
+from fedvote.folder import RunFolder
 from fedvote.progress import watch
 
 GRIDS = {"paper-grid": ("1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1")}  # Appendix A-A

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fedvote.data.files import File, inspect, write
+from fedvote.data.files import File, inspect
+from fedvote.draft import write
 
 Put = Callable[[str, bytes], File]
 

@@ -129,7 +129,7 @@ def test_clients_that_learn_from_wrong_labels_have_no_vote(hostile: int) -> None
     """Their ballots are as close to the soft vote, and to each other, as honest ones are."""
     rows = range(2 * hostile)[::2]
     votes_KD = attacked(None, rows)
-    alike_KK = alikeness(votes_KD)
+    alike_KK = alikeness(votes_KD, BINARY)
     honest = [client for client in range(N) if client not in rows]
     own = [[float(alike_KK[i, j]) for i in camp for j in camp if i < j] for camp in (honest, list(rows))]
     assert abs(sum(own[0]) / len(own[0]) - sum(own[1]) / len(own[1])) < 0.01
@@ -243,9 +243,18 @@ def test_a_minority_that_is_different_for_honest_reasons_is_left_out_too() -> No
 def test_alikeness_is_the_cosine_however_many_weights_there_are() -> None:
     votes = torch.tensor([[1, 1, 1, 1], [1, 1, -1, -1], [-1, 0, 0, 0], [0, 0, 0, 0]], dtype=torch.int8)
     expected = torch.tensor([[1, 0, -0.5, 0], [0, 1, -0.5, 0], [-0.5, -0.5, 1, 0], [0, 0, 0, 0]], dtype=torch.float64)
-    torch.testing.assert_close(alikeness(votes), expected)
+    torch.testing.assert_close(alikeness(votes, TERNARY), expected)
     repeats = BLOCK // 4 + 1
-    torch.testing.assert_close(alikeness(votes.repeat(1, repeats)), expected)
+    torch.testing.assert_close(alikeness(votes.repeat(1, repeats), TERNARY), expected)
+
+
+@pytest.mark.parametrize("D", [1, 63, 64, 1000, BLOCK + 3])
+def test_alikeness_of_binary_ballots_is_the_same_to_the_bit_whichever_way_it_is_found(D: int) -> None:
+    votes_KD = (torch.rand((7, D), generator=Key(0).torch("alike")) < 0.3).to(torch.int8) * 2 - 1
+    votes_KD[3] = votes_KD[2]
+    dots_KK = (votes_KD.double() @ votes_KD.double().T) / D
+    assert torch.equal(alikeness(votes_KD, BINARY), dots_KK)
+    torch.testing.assert_close(alikeness(votes_KD, TERNARY), dots_KK, rtol=1e-14, atol=1e-14)
 
 
 def test_reputations_are_part_of_what_a_run_goes_on_with() -> None:

@@ -17,8 +17,9 @@ import torch
 
 from fedvote.core import DataError, Dataset, Examples
 from fedvote.data.download import Progress, Remote, fetch
-from fedvote.data.files import File, inspect, judge, write
+from fedvote.data.files import File, inspect, judge
 from fedvote.data.source import Source
+from fedvote.draft import write
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

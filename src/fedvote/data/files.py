@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,14 +82,3 @@ def _inspect_at(path: Path, file: File) -> tuple[Status, bytes]:
     except OSError as error:
         return Status(path, "damaged", f"it cannot be read: {error.strerror}", f"{file.nbytes} bytes"), b""
     return judge(content, file, path), content
-
-
-def write(path: Path, content: bytes) -> None:
-    """All of the content or none of it: a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

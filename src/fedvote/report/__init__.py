@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from fedvote.core import ConfigError
+from fedvote.draft import write
 from fedvote.report.page import page
 from fedvote.report.run import read_runs
 
@@ -18,11 +18,5 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     text = page(read_runs(folders))
     if out.is_dir():
         raise ConfigError(f"{out} is a folder, and the report is one file: give a name such as {out / 'report.html'}.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, out)
-    finally:
-        draft.unlink(missing_ok=True)
+    write(out, text)
     return out

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedvote import packed
 from fedvote.core import ConfigError, Key, State
+from fedvote.quantize import BINARY
 from fedvote.reputation.rule import Ballots, Reputation, Verdict
 
 BLOCK = 2**19  # weights at a time: sums of that many votes are exact in float32
@@ -46,7 +48,7 @@ class Camps(Reputation):
         votes_KD, clients_K = ballots.votes_KD, ballots.clients_K
         nu_K = memory["reputation"][clients_K]
         heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
-        stays_K = self.majority(alikeness(votes_KD), heads_K, votes_KD.shape[1]).to(nu_K)
+        stays_K = self.majority(alikeness(votes_KD, ballots.alphabet), heads_K, votes_KD.shape[1]).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
@@ -98,8 +100,11 @@ def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
         yield vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12))
 
 
-def alikeness(votes_KD: Tensor) -> Tensor:
+def alikeness(votes_KD: Tensor, alphabet: tuple[int, ...]) -> Tensor:
     """(K, K) the cosine between any two ballots."""
+    if alphabet == BINARY and votes_KD.device.type == "cpu":  # the same numbers, many times faster
+        D = votes_KD.shape[1]
+        return (2 * packed.agreements(packed.pack(votes_KD, alphabet)) - D).double() / max(D, 1)
     dots_KK = torch.zeros((len(votes_KD),) * 2, dtype=torch.float64, device=votes_KD.device)
     floats_KB = torch.empty((len(votes_KD), min(BLOCK, votes_KD.shape[1])), device=votes_KD.device)
     for votes_KB in votes_KD.split(BLOCK, 1):

@@ -54,6 +54,19 @@ def test_whatever_goes_wrong_programs_and_their_children_end(error: type[BaseExc
     assert not any(alive(pid) for pid in pids)
 
 
+def test_nothing_is_needed_to_find_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small images have no ps."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Processes(tmp_path) as programs:
+        pids = [start(programs, PARENT), int(programs.log("program").read_text())]
+        assert all(alive(pid) for pid in pids)
+    assert not alive(pids[0])
+    limit = time.monotonic() + 10
+    while alive(pids[1]) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not alive(pids[1])
+
+
 def test_who_is_interrupted_twice_still_stops_everything(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), Processes(tmp_path) as programs:
         pid = start(programs, STUBBORN)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import ConfigRecord, Error, Message, RecordDict
 
 from fedvote.config import Config
 from fedvote.core import ConfigError
@@ -168,6 +168,45 @@ def test_a_late_ballot_counts_if_it_comes_before_the_next_broadcast(
     (all_four,) = run(tmp_path / "all", {}, "rounds=1")
     assert closed["counted"] == [0, 1, 2] and late["counted"] == [0, 1, 2, 3]
     assert late["loss"] == all_four["loss"] != closed["loss"]
+
+
+@pytest.mark.parametrize("behave", [alter(flip), silent, faulty(2)], ids=["noise", "silent", "raises"])
+@pytest.mark.parametrize("rule", ["krum", "trimmed-mean"])
+def test_a_client_without_which_a_rule_cannot_work_costs_a_round_and_not_the_run(
+    behave: Behaviour, rule: str, tmp_path: Path
+) -> None:
+    told = {"krum": "method.aggregate.byzantine=0", "trimmed-mean": "method.aggregate.trim=1"}[rule]
+    settings = ("method=fedavg", f"method.aggregate={rule}", told, "flower.minimum=0.25")
+    others = {client: in_round(2, behave) for client in (0, 1)}  # two are left, and both rules need three
+    first, second, third = run(tmp_path, others, *settings)
+    assert first["counted"] == third["counted"] == [0, 1, 2, 3] and second["counted"] == []
+    assert {2, 3} <= set(second["refused"]) and "not counted, since" in second["refused"][2]
+    assert second["loss"] == first["loss"] != third["loss"]
+
+
+def test_what_a_client_says_of_itself_fills_no_files(tmp_path: Path) -> None:
+    def raises(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        return [(1.0, Message(Error(2, "A" * 10_000_000), reply_to=message))]
+
+    def names(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        return [(1.0, Message(RecordDict({"B" * 1_000_000: ConfigRecord({"c": 1})}), reply_to=message))]
+
+    (record,) = run(tmp_path, {0: raises, 1: names}, "rounds=1")
+    assert record["counted"] == [2, 3]
+    assert len(record["failed"][0]) < 300 and len(record["refused"][1]) < 300
+    assert RunFolder(tmp_path).metrics_file.stat().st_size < 10_000
+
+
+def test_whoever_failed_is_asked_again_when_the_deadline_is_over(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def mended(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        tries.append(node)
+        return (faulty(2) if len(tries) <= 3 else after(1.0))(grid, node, message)
+
+    (record,) = run(tmp_path, dict.fromkeys((0, 1, 2), mended), "rounds=1")
+    assert record["counted"] == [0, 1, 2, 3] and len(tries) == 6
+    assert 20 <= record["seconds"] < 40
 
 
 def elected(config: Config, grid: FakeGrid, folder: Path) -> list[Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from fedvote.codecs import Parcel
 from fedvote.config import FlowerConfig
 from fedvote.core import ConfigError
 from fedvote.engines.flower.poll import Poll
 
 
 def poll(cohort: int, ballots: int, **rules: float) -> Poll:
-    made = Poll(1, range(cohort), FlowerConfig(**rules), lambda frame, client: None)
-    made.frames = {client: b"" for client in range(ballots)}
-    return made
+    ballot = Parcel({}, 0, [0])
+    return Poll(
+        1, range(cohort), FlowerConfig(**rules), lambda frame, client: ballot, dict.fromkeys(range(ballots), ballot)
+    )
 
 
 @pytest.mark.parametrize(

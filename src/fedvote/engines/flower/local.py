@@ -19,10 +19,11 @@ from typing import Any
 
 from fedvote.config import Config
 from fedvote.core import ConfigError, FedVoteError
+from fedvote.draft import write
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
 from fedvote.federation import Snapshot
-from fedvote.folder import RunFolder, write
+from fedvote.folder import RunFolder
 from fedvote.tables import as_table, to_toml
 
 CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"

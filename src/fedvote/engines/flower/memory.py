@@ -7,7 +7,6 @@ asked for a round once more takes the same turn once more.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, from_numpy
 
 from fedvote.core import Message, State
+from fedvote.draft import draft
 from fedvote.rounds import HELD
 
 KEPT = 2
@@ -70,11 +70,9 @@ class Memory:
 
     def _save(self, memories: Memories) -> None:
         if self.file is not None:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            draft = self.file.with_name(self.file.name + ".part")
             flat = {f"{n}/{what}": v.cpu().contiguous() for n, memory in memories.items() for what, v in memory.items()}
-            save_file(flat, draft)
-            os.replace(draft, self.file)
+            with draft(self.file) as part:
+                save_file(flat, part)
             return
         for name in [name for name in self.state.array_records if name.startswith(PREFIX)]:
             del self.state[name]

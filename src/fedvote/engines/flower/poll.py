@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedvote.codecs import Parcel
 from fedvote.config import FlowerConfig
 from fedvote.core import FedVoteError, WireError
 from fedvote.engines.flower.post import Answer
@@ -23,11 +24,12 @@ class Poll:
     round: int
     cohort: Sequence[int]
     rules: FlowerConfig
-    check: Callable[[bytes, int], None]  # WireError unless the frame is a ballot of the client in this round
-    frames: dict[int, bytes] = field(default_factory=dict)
+    read: Callable[[bytes, int], Parcel]  # WireError unless the frame is a ballot of the client in this round
+    ballots: dict[int, Parcel] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)  # had their vote, and it was not one
     failed: dict[int, str] = field(default_factory=dict)  # sent no vote, and why
-    hopeless: set[int] = field(default_factory=set)  # of those, whom it makes no sense to ask again
+    hopeless: set[int] = field(default_factory=set)  # of those, whom it makes no sense to ask again at once
+    deadlines: int = 0  # that have passed
     second: dict[int, int] = field(default_factory=dict)  # votes beyond the first
     late: dict[int, str] = field(default_factory=dict)  # what came from earlier rounds
     heard: int = 0  # frames, counted or not
@@ -46,7 +48,7 @@ class Poll:
 
     @property
     def voted(self) -> set[int]:
-        return self.frames.keys() | self.refused.keys()
+        return self.ballots.keys() | self.refused.keys()
 
     def askable(self) -> set[int]:
         """Who has a vote left."""
@@ -74,32 +76,38 @@ class Poll:
         try:
             if answer.fault:
                 raise WireError(answer.fault)
-            self.check(frame, client)
+            self.ballots[client] = self.read(frame, client)
         except WireError as error:
             self.refused[client] = f"client {client}: {error}"
             return False
-        self.frames[client] = frame
         return True
 
     def closes(self, waited: float, awaited: set[int]) -> bool:
         """At the quorum; at the deadline, or when nobody is left to wait for, if the minimum is there."""
-        enough = len(self.frames) >= self.least
-        return len(self.frames) >= self.need or (enough and (waited >= self.rules.deadline or not awaited))
+        enough = len(self.ballots) >= self.least
+        return len(self.ballots) >= self.need or (enough and (waited >= self.rules.deadline or not awaited))
 
     def stuck(self, waited: float, awaited: set[int]) -> bool:
         """Whether the round would be over, if only there were more ballots."""
-        return len(self.frames) < self.least and (waited >= self.rules.deadline or not awaited)
+        return len(self.ballots) < self.least and (waited >= self.rules.deadline or not awaited)
+
+    def forgive(self, waited: float) -> None:
+        """Whoever failed may be asked again, once a deadline: what was wrong may have been mended."""
+        passed = int(waited // self.rules.deadline)
+        if passed > self.deadlines:
+            self.deadlines = passed
+            self.hopeless.clear()
 
     def missing(self, present: Sequence[int], awaited: set[int]) -> dict[int, str]:
         """Who did not vote, and why."""
         why = {c: "it did not answer yet" for c in awaited} | {c: "not here" for c in self.cohort if c not in present}
         why |= self.failed | {c: "what it sent is no ballot" for c in self.refused}
-        return {c: why.get(c, "not asked yet") for c in self.cohort if c not in self.frames}
+        return {c: why.get(c, "not asked yet") for c in self.cohort if c not in self.ballots}
 
     def waiting(self, present: Sequence[int], awaited: set[int]) -> str:
         """For whom the round waits, as a sentence."""
         names = ", ".join(f"{c} ({why})" for c, why in self.missing(present, awaited).items())
-        return f"round {self.round} has {len(self.frames)} of the {self.least} ballots it needs; missing: {names}"
+        return f"round {self.round} has {len(self.ballots)} of the {self.least} ballots it needs; missing: {names}"
 
     def events(self, present: Sequence[int], awaited: set[int]) -> dict[str, Any]:
         """What a line of metrics.jsonl says of the round, beyond its results; what did not happen is left out."""

@@ -14,6 +14,7 @@ from flwr.serverapp import Grid
 from fedvote.core import NotHeldError, WireError
 from fedvote.engines.flower.messages import Task, ask, read_answer, size
 
+LONGEST = 200  # characters of what a client says of itself, which is kept in files
 FAULTS = {  # Flower's error code: what it means, and whether asking again may help
     1: ("its app cannot be loaded", False),
     2: ("its code raised", False),
@@ -98,9 +99,9 @@ def _read(errand: Errand, message: Message, again: bool) -> Answer:
     try:
         return Answer(errand, read_answer(message), again=again, nbytes=size(message))
     except WireError as error:
-        return Answer(errand, b"", str(error), again=again)
+        return Answer(errand, b"", str(error)[:LONGEST], again=again)
 
 
 def _fault(error: Error) -> tuple[str, bool]:
     text, mendable = FAULTS.get(error.code, (f"Flower's error {error.code}", False))
-    return f"{text} ({error.reason})" if error.reason and error.code == 2 else text, mendable
+    return f"{text} ({error.reason[:LONGEST]})" if error.reason and error.code == 2 else text, mendable

@@ -56,10 +56,11 @@ class Processes:
 
     def stop(self, *names: str, patience: float = 10.0) -> None:
         """Ask all to end, and then insist, with children that went their own way, too."""
-        processes = [self.running.pop(name) for name in names]
+        processes = [self.running[name] for name in names]
         families = [pid for process in processes for pid in [process.pid, *descendants(process.pid)]]
-        for process in processes:
+        for name, process in zip(names, processes, strict=True):
             _signal(process.pid, signal.SIGTERM)
+            del self.running[name]
         limit = time.monotonic() + patience
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -91,13 +92,28 @@ def _undisturbed() -> Iterator[None]:
 
 def descendants(pid: int) -> list[int]:
     """Children, and theirs, as far as they can be traced."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parent = {int(child): int(above) for child, above in (line.split() for line in listed.splitlines())}
+    parent = _parents()
     found, fresh = [], [pid]
     while fresh:
         fresh = [child for child, above in parent.items() if above in fresh]
         found += fresh
     return found
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every process: from /proc, or from ps where there is none; nothing, if there is no ps either."""
+    if Path("/proc/self/stat").exists():
+        parents = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # it has ended since
+                text = stat.read_text(errors="replace")
+                parents[int(stat.parent.name)] = int(text[text.rindex(")") + 1 :].split()[1])  # pid (name) state ppid
+        return parents
+    try:
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {int(child): int(above) for child, above in (line.split() for line in listed.splitlines())}
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -18,7 +18,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from fedvote.core import ConfigError
-from fedvote.folder import write
+from fedvote.draft import write
 
 FILE = "roster.json"
 BY_KEY, BY_ID = "key:", "node:"

@@ -13,17 +13,18 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
+from fedvote.codecs import Parcel
 from fedvote.config import Config
 from fedvote.core import ConfigError, Key
 from fedvote.device import repeatable
+from fedvote.draft import write
 from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.poll import NoQuorum, Poll
 from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
 from fedvote.federation import Federation, Snapshot, traffic
-from fedvote.folder import write
 from fedvote.network import Network
-from fedvote.rounds import check_ballot, close_round, held_before, open_round
+from fedvote.rounds import close_round, held_before, open_round, read_ballot
 from fedvote.tables import as_table, to_toml
 
 LOOK = 3.0  # seconds between two looks at who is there
@@ -104,17 +105,17 @@ class Server:
             with repeatable():
                 return open_round(method, network, last.state, key.round, held=held if holds else None)
 
-        def check(frame: bytes, client: int) -> None:
+        def read(frame: bytes, client: int) -> Parcel:
             with repeatable():
-                check_ballot(method, network, last.state, frame, Key(made.seed, key.round, client))
+                return read_ballot(method, network, last.state, frame, Key(made.seed, key.round, client))
 
-        poll = Poll(key.round, cohort, self.config.flower, check)
+        poll = Poll(key.round, cohort, self.config.flower, read)
         self.post.forget(key.round - 1)
         posted, told = self.post.nbytes, self._vote(poll, broadcast, began)
         voted = self.clock()
         while True:
             with repeatable():
-                closed = close_round(method, network, last.state, poll.frames, key, len(cohort))
+                closed = close_round(method, network, last.state, poll.ballots, key, len(cohort))
                 measured = quality(Snapshot(key.round, closed.state, {}))
             if not self._hear(poll):  # a late ballot counts until the next broadcast
                 break
@@ -146,6 +147,7 @@ class Server:
             if poll.closes(waited, awaited):
                 return told
             if poll.stuck(waited, awaited):
+                poll.forgive(waited)
                 self._say(poll.waiting(list(self.present), awaited))
             if waited >= self.config.flower.patience:
                 raise NoQuorum(

@@ -13,12 +13,13 @@ from pathlib import Path
 from flwr.app import Context, UserConfig
 from flwr.serverapp import Grid, ServerApp
 
-from fedvote.config import read
+from fedvote.config import Config, read
 from fedvote.core import ConfigError
 from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.flower.server import Server
 from fedvote.engines.flower.site import servers_site
 from fedvote.experiment import record
+from fedvote.federation import Federation, Snapshot
 from fedvote.folder import RunFolder
 from fedvote.progress import watch
 from fedvote.report import write_report
@@ -47,6 +48,15 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
     made = servers_site(config, chosen["data"], chosen["device"])
     since = folder.claim(config, resume=True)
+    try:
+        _serve(grid, chosen, config, folder, made, since)
+    finally:
+        folder.release()
+
+
+def _serve(
+    grid: Grid, chosen: dict[str, str], config: Config, folder: RunFolder, made: Federation, since: Snapshot | None
+) -> None:
     folder.describe(made)
     server = Server(made, config, folder.path, grid, keys_in(Path(chosen["keys"])) if chosen["keys"] else None)
     done = since.round if since else 0

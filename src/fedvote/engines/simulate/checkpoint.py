@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from fedvote.core import ConfigError
+from fedvote.draft import draft
 from fedvote.federation import Snapshot
 
 
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= {f"memory/{name}": value for name, value in snapshot.memory.items()}
-    temporary = path.with_name(path.name + ".part")
     record = {"round": str(snapshot.round), "record": json.dumps(snapshot.record)}
-    save_file({name: value.contiguous().cpu() for name, value in tensors.items()}, temporary, record)
-    with temporary.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    with draft(path) as part:
+        save_file({name: value.contiguous().cpu() for name, value in tensors.items()}, part, record)
 
 
 def load_snapshot(path: Path) -> Snapshot:

@@ -1,0 +1,29 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ENDING = ".part"  # of the name of a file that is being written
+
+
+@contextmanager
+def draft(path: Path) -> Iterator[Path]:
+    """Where to write what is to be in `path`; it takes that place when all of it is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}{ENDING}")  # no other process writes there
+    try:
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    with draft(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
