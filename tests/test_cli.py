@@ -13,6 +13,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from fedvote import __version__
 from fedvote.catalogue import KINDS
 from fedvote.cli import app, main
 from fedvote.config import presets
@@ -113,13 +114,18 @@ def test_the_written_configuration_runs_again_to_the_same_bits(fedvote: Command,
     assert_same(a.state, b.state)
 
 
-def test_users_own_methods_and_models_run_and_resume(fedvote: Command, tmp_path: Path) -> None:
+def test_users_own_methods_and_models_run_and_resume_from_anywhere(
+    fedvote: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "own.py").write_text(OWN)
     own = ["--set", "method=own.py:Mine", "--set", "method.patience=7", "--set", "model=own.py:tiny"]
     assert fedvote("run", "quickstart", *SMALL, *own, "--out", "run").code == 0
     text = (tmp_path / "run" / "config.toml").read_text()
-    assert 'name = "own.py:Mine"' in text and "patience = 7" in text and 'name = "own.py:tiny"' in text
-    assert fedvote("run", "--resume", "--out", "run", "--set", "rounds=3", "--device", "cpu").code == 0
+    assert f'name = "{tmp_path}/own.py:Mine"' in text and "patience = 7" in text
+    assert f'name = "{tmp_path}/own.py:tiny"' in text
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert fedvote("run", "--resume", "--out", "../run", "--set", "rounds=3", "--device", "cpu").code == 0
     assert load_snapshot(tmp_path / "run" / "checkpoint.safetensors").round == 3
 
 
@@ -144,6 +150,27 @@ def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> 
     assert a == b
 
 
+def test_what_is_probably_not_meant_is_said(fedvote: Command) -> None:
+    alone = fedvote("run", *SMALL, "--set", "attack=inverse", "--out", "a")
+    assert alone.code == 0 and "attack is Inverse, but federation.hostile is 0: nobody attacks" in alone.err
+    tame = fedvote("run", *SMALL, "--set", "federation.hostile=1", "--out", "b")
+    assert tame.code == 0 and "federation.hostile is 1, but there is no attack" in tame.err
+    both = fedvote("run", *SMALL, "--set", "federation.hostile=1", "--set", "attack=inverse", "--out", "c")
+    assert both.code == 0 and "fedvote:" not in both.err
+
+
+def test_a_comparison_leaves_the_pages_of_runs_alone(fedvote: Command, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        fedvote("run", *SMALL, "--out", name)
+    pages = [(tmp_path / name / "report.html").read_bytes() for name in ("a", "b")]
+    assert fedvote("report", "a", "b").out == "compare.html\n" and (tmp_path / "compare.html").is_file()
+    assert [(tmp_path / name / "report.html").read_bytes() for name in ("a", "b")] == pages
+
+
+def test_the_version_is_said(fedvote: Command) -> None:
+    assert fedvote("--version").out == f"fedvote {__version__}\n"
+
+
 # What is refused
 
 
@@ -159,7 +186,7 @@ def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> 
         ("method.votes=many", "votes is 'many', expected one of: binary, ternary"),
         ("method.reputation=fame", "reputation 'fame' is not known; known: uniform, proportional"),
         ("model=resnet", "model 'resnet' is not known; known: digits-cnn, lenet5, small-cnn, vgg7"),
-        ("model=gone.py:net", "there is no Python file gone.py"),
+        ("model=gone.py:net", "gone.py:net': there is no Python file"),
         ('model.keep_float=["head"]', "keep_float names 'head'"),
         ("data=mnist", "there is no dataset 'mnist': choose one of digits"),
         ("data=cifar10", "cifar10 is not complete"),

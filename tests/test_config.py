@@ -17,7 +17,7 @@ from fedvote.core import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import IID, Dirichlet, Shards
 from fedvote.methods import METHODS
-from fedvote.models import MODELS
+from fedvote.models import MODELS, make_model
 from fedvote.quantize import Erf
 from fedvote.reputation import Proportional, Uniform
 from fedvote.tables import apply, as_table, build, find, to_toml
@@ -227,6 +227,28 @@ def test_a_source_is_a_preset_or_a_file(tmp_path: Path) -> None:
         read(str(tmp_path))
     (tmp_path / "mine.toml").write_text("rounds = 2")
     assert read(str(tmp_path / "mine.toml")) == Config(rounds=2)
+
+
+def test_the_name_of_a_part_that_is_there_changes_nothing() -> None:
+    assert read("quickstart", ["method=fedvote"]) == read("quickstart")
+    assert read("quickstart", ["method=fedavg"]).method == FedAvg()
+
+
+def test_a_name_that_would_undo_a_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--set method=fedavg would undo --set method\.lr=0\.5: put it first"):
+        read("quickstart", ["method.lr=0.5", "method=fedavg"])
+    assert read("quickstart", ["method=fedavg", "method.lr=0.5"]).method == FedAvg(lr=0.5)
+
+
+def test_models_of_ones_own_are_functions_that_make_networks(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("three = 3\ndef none(): ...\ndef text(shape, classes): return 'a net'\n")
+    for name, saying in (
+        ("three", "is a int, expected a class or a function"),
+        ("none", "expected a function of these two that returns an nn.Module"),
+        ("text", "returned a str, expected an nn.Module"),
+    ):
+        with pytest.raises(ConfigError, match=saying):
+            make_model(f"{tmp_path}/own.py:{name}", (1, 8, 8), 10)
 
 
 @pytest.mark.parametrize("content", [b"rounds = ", b"[method\n", b"rounds = 3\nrounds = 4", b"\xff\xfe", b"\x00"])

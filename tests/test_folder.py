@@ -325,10 +325,10 @@ def numbers():
 def test_data_of_ones_own_are_named_by_a_file_and_a_function(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN_DATA)
-    config = configure("quickstart", None, [f"data={file}:points", "rounds=1", "local.batch=4", "partition=iid"], False)
+    config = read("quickstart", [f"data={file}:points", "rounds=1", "local.batch=4", "partition=iid"])
     list(run(config, RunFolder(tmp_path / "run"), device="cpu"))
     assert read(str(tmp_path / "run" / "config.toml")).data.name == f"{file}:points"
-    with pytest.raises(DataError, match="numbers returned a list, expected what fedvote.from_arrays makes"):
+    with pytest.raises(DataError, match=r"numbers returned a list, expected what fedvote\.from_arrays makes"):
         experiment.dataset(f"{file}:numbers")
     with pytest.raises(ConfigError, match="there is no dataset 'mnist'"):
         experiment.dataset("mnist")

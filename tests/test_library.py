@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 import fedvote
+from fedvote.attacks import Inverse
+from fedvote.core import State
+from fedvote.quantize import Erf
+from fedvote.reputation import Ballots, Camps, Reputation, Verdict
+from tests.toy import Federation, dataset, module
 
 
 def test_ten_lines_from_arrays_to_a_binary_network() -> None:
@@ -61,3 +67,24 @@ def test_everything_named_in_the_package_is_there() -> None:
     for name in fedvote.__all__:
         assert hasattr(fedvote, name)
     assert issubclass(fedvote.ConfigError, fedvote.FedVoteError)
+
+
+def test_parts_go_by_their_names() -> None:
+    method = fedvote.FedVote(reputation="camps", normalisation="erf")  # type: ignore[arg-type]
+    assert method == fedvote.FedVote(reputation=Camps(), normalisation=Erf())
+    made = fedvote.Simulation.of(
+        module(), dataset(), method, clients=5, rounds=1, batch=8, partition="iid", attack="inverse", hostile=2
+    )
+    assert (made.method, made.attack) == (method, Inverse())
+    with pytest.raises(fedvote.ConfigError, match=r"reputation .camp. is not known; known: .*camps"):
+        fedvote.FedVote(reputation="camp")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("weights", "saying"), [([0.0] * 5, "add up to 0.0"), ([1.0] * 4, r"shape \(4,\)")])
+def test_a_rule_that_leaves_no_votes_to_count_is_named(weights: list[float], saying: str) -> None:
+    class Mine(Reputation):
+        def judge(self, memory: State, ballots: Ballots, key: fedvote.Key) -> Verdict:
+            return Verdict(torch.tensor(weights), torch.tensor(weights), memory)
+
+    with pytest.raises(fedvote.ConfigError, match=f"Mine.*{saying}"):
+        Federation(fedvote.FedVote(reputation=Mine())).states([range(5)])

@@ -8,14 +8,42 @@ from pathlib import Path
 import pytest
 
 from fedvote.cli import main
+from fedvote.config import read
 from fedvote.core import ConfigError
-from fedvote.sweep import GRIDS, points, sweep
+from fedvote.sweep import GRIDS, Point, best, means, points, save, sweep
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
 
 
 def test_points_are_all_combinations_in_order() -> None:
     assert points(["a=1,2", "b.c=x"]) == [("a=1", "b.c=x"), ("a=2", "b.c=x")]
+
+
+def test_commas_within_brackets_part_nothing() -> None:
+    assert points(['a=["0","12"],["1"]']) == [('a=["0","12"]',), ('a=["1"]',)]
+
+
+def test_a_method_keeps_what_is_set_for_it(tmp_path: Path) -> None:
+    """Whichever comes first; and naming the preset's own method changes nothing."""
+    made = list(sweep("quickstart", ["method=fedvote,fedavg"], [*FAST, "method.lr=0.01"], tmp_path / "a", "cpu"))
+    assert [read(str(point.folder / "config.toml")).method.lr for point in made] == [0.01, 0.01]
+    (same,) = sweep("quickstart", ["method=fedvote"], FAST, tmp_path / "b", "cpu")
+    assert read(str(same.folder / "config.toml")).method == read("quickstart").method
+
+
+def test_seeds_are_averaged(tmp_path: Path) -> None:
+    def point(lr: float, seed: int, accuracy: float) -> Point:
+        record = {"round": 1, "accuracy": accuracy, "accuracy_float": 0.5, "loss": 1.0, "uplink_bytes": 9}
+        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, record)
+
+    done = [point(0.1, 0, 0.9), point(0.1, 1, 0.5), point(0.2, 0, 0.8), point(0.2, 1, 0.8)]
+    assert best(done).settings == ("method.lr=0.2",)
+    first, second = means(done)
+    assert (first.accuracy, second.accuracy, second.deviation) == pytest.approx((0.7, 0.8, 0))
+    assert "70.0% ± 28.3 (2 seeds)" in str(first)
+    save(done, tmp_path / "sweep.json")
+    table = json.loads((tmp_path / "sweep.json").read_text())
+    assert table["best"] == ["method.lr=0.2"] and [row["seeds"] for row in table["over_seeds"]] == [2, 2]
 
 
 def test_the_papers_grid_has_its_eight_rates() -> None:

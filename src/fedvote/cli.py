@@ -34,6 +34,23 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from fedvote import __version__
+
+        typer.echo(f"fedvote {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def fedvote(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Federated learning in which clients send votes instead of weights."""
+
+
 @app.command()
 def run(
     source: Annotated[str | None, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.")] = None,
@@ -44,7 +61,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
 ) -> None:
     """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
-    from fedvote.experiment import configure
+    from fedvote.experiment import configure, doubts
     from fedvote.experiment import run as run_experiment
     from fedvote.folder import RunFolder
     from fedvote.progress import watch
@@ -52,6 +69,8 @@ def run(
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)
+    for warning in doubts(config):
+        typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
     sent = sum(record["uplink_bytes"] for record in folder.metrics()[:done])
     try:
@@ -59,10 +78,8 @@ def run(
         for snapshot in watch(snapshots, config.rounds, done, sent):
             done = snapshot.round
     except KeyboardInterrupt:
-        typer.echo(
-            f"stopped after round {done} of {config.rounds}; go on with: fedvote run --resume --out {folder.path}",
-            err=True,
-        )
+        go_on = f"; go on with: fedvote run --resume --out {folder.path}" if folder.config() else ""
+        typer.echo(f"stopped after round {done} of {config.rounds}{go_on}", err=True)
         raise typer.Exit(130) from None
     page = write_report([folder.path], folder.path / "report.html")
     last = RunFolder(folder.path).metrics()[-1]
@@ -81,15 +98,22 @@ def sweep(
 ) -> None:
     """Run one configuration over many values, find the best; started again, it goes on where it was."""
     from fedvote.report import write_report
-    from fedvote.sweep import best, save
+    from fedvote.sweep import best, means, save
     from fedvote.sweep import sweep as run_sweep
 
     folder = out or Path("runs") / f"sweep-{Path(source).stem}"
     done = []
-    for point in run_sweep(source, over, set or [], folder, device):
-        done.append(point)
-        typer.echo(f"{' '.join(point.settings):40}  accuracy {point.record['accuracy']:6.1%}")
+    try:
+        for point in run_sweep(source, over, set or [], folder, device):
+            done.append(point)
+            typer.echo(f"{' '.join(point.settings):40}  accuracy {point.record['accuracy']:6.1%}")
+    except KeyboardInterrupt:
+        typer.echo(f"stopped after {len(done)} runs; the same command goes on where it was", err=True)
+        raise typer.Exit(130) from None
     save(done, folder / "sweep.json")
+    if len(averages := means(done)) < len(done):
+        for mean in averages:
+            typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
     typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
 
@@ -132,12 +156,14 @@ def keys(
 @app.command()
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders.")],
-    out: Annotated[Path | None, typer.Option(help="The page; else report.html in the first folder.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page; else report.html in the folder, or compare.html here for several.")
+    ] = None,
 ) -> None:
     """One page about one run, or about several side by side."""
     from fedvote.report import write_report
 
-    typer.echo(write_report(folders, out or folders[0] / "report.html"))
+    typer.echo(write_report(folders, out or (Path("compare.html") if folders[1:] else folders[0] / "report.html")))
 
 
 @app.command()
@@ -216,10 +242,12 @@ def deploy_local(
 
     from fedvote.config import read
     from fedvote.engines.flower.local import RUN, deploy
+    from fedvote.experiment import simulation
     from fedvote.progress import watch
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"
+    simulation(config, "cpu")  # so that mistakes show before anything is started
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be ended is to be interrupted: stop all first
     typer.echo(f"starting {config.federation.clients} clients and a server; logs: {folder / 'federation' / 'logs'}")
     try:

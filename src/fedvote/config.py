@@ -13,12 +13,15 @@ from fedvote.core import ConfigError
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
-from fedvote.tables import apply, build
+from fedvote.tables import anywhere, apply, build, check_order
 
 
 @dataclass(frozen=True)
 class DataConfig:
     name: str = "digits"  # a dataset, or FILE.py:NAME: a function that returns one, made by fedvote.from_arrays
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", anywhere(self.name))
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,9 @@ class FederationConfig:
 class ModelConfig:
     name: str = "digits-cnn"  # a network, or your own as FILE.py:NAME
     keep_float: tuple[str, ...] | None = None  # layers that are not voted on; not given: the last linear layer
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", anywhere(self.name))
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ def parse(text: str, source: str, settings: Sequence[str] = ()) -> Config:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
+    check_order(settings)
     for setting in settings:
         apply(table, setting)
     made: Config = build(Config, table)

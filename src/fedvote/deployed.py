@@ -1,11 +1,13 @@
 """The deployed network as a file: votes packed into bits or trits, float weights, batch-norm statistics.
 
-`network.safetensors` in a run folder. `load_network` gives an ordinary nn.Module, without the data it was trained on.
+`network.safetensors` in a run folder needs nothing else of it: it says what the network is, how inputs were scaled, and
+what its outputs mean. `load_network` gives an ordinary nn.Module that takes inputs as the data have them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -14,14 +16,13 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fedvote.codecs import Binary, Float32, Ternary
-from fedvote.config import read
-from fedvote.core import Codec, ConfigError, Weights
+from fedvote.config import ModelConfig
+from fedvote.core import Codec, ConfigError, Examples, Weights
 from fedvote.draft import draft
 from fedvote.federation import Federation, Snapshot
 from fedvote.folder import NETWORK
-from fedvote.models import MODELS
+from fedvote.models import make_model
 from fedvote.network import Network
-from fedvote.tables import find
 
 STATISTICS = "statistics/"
 CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
@@ -31,8 +32,30 @@ CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
 }
 
 
-def save_network(folder: Path, simulation: Federation, snapshot: Snapshot) -> Path:
-    """Write the deployed model of a snapshot, as compactly as its weights allow."""
+class Deployed(nn.Module):
+    """A network for inputs as the data have them: bytes, or floats that were not scaled yet."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, network: nn.Module, mean: Sequence[float], std: Sequence[float], classes: Sequence[str]):
+        """`mean` and `std`: of each channel in training, of bytes after they are divided by 255; empty: not scaled."""
+        super().__init__()
+        self.network, self.classes = network, tuple(classes)
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x, _ = Examples(x, x, tuple(self.mean.tolist()), tuple(self.std.tolist())).take(slice(None))
+        y: Tensor = self.network(x)
+        return y
+
+
+def save_network(folder: Path, simulation: Federation, snapshot: Snapshot, model: ModelConfig | None = None) -> Path:
+    """Write the deployed model of a snapshot, as compactly as its weights allow.
+
+    `model`: by what name the network is known, unless it is one of the user's own that has none.
+    """
     weights, statistics = simulation.calibrated(snapshot)
     packing = _packing(weights.voted)
     codec: Codec = CODECS[packing](len(weights.voted))
@@ -41,30 +64,49 @@ def save_network(folder: Path, simulation: Federation, snapshot: Snapshot) -> Pa
         "float": weights.floats,
         **{STATISTICS + name: value for name, value in statistics.items()},
     }
-    about = {"packing": packing, "shape": simulation.data.shape, "classes": simulation.data.classes}
+    train = simulation.data.train
+    about = {
+        "packing": packing,
+        "shape": simulation.data.shape,
+        "classes": simulation.data.classes,
+        "mean": train.mean,
+        "std": train.std,
+        "model": model and model.name,
+        "keep_float": model and model.keep_float,
+    }
     path = folder / NETWORK
     with draft(path) as part:
         save_file(tensors, part, {"about": json.dumps(about)})
     return path
 
 
-def load_network(folder: Path | str) -> nn.Module:
-    """The deployed network of a run, in evaluation mode."""
-    path = Path(folder) / NETWORK
+def load_network(
+    path: Path | str, module: nn.Module | None = None, keep_float: Sequence[str] | None = None
+) -> Deployed:
+    """The deployed network of a run, by its folder or its file, in evaluation mode.
+
+    `module`: the network itself, and which of its layers were kept float, if it is one that no configuration named.
+    """
+    path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
     if not path.is_file():
-        raise ConfigError(f"{folder} has no {NETWORK}: it is written when a run ends; resume the run to its end")
-    config = read(str(Path(folder) / "config.toml"))
+        raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run to its end")
     try:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["about"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is damaged ({error}): resume the run, which writes it again") from error
-    module = find(MODELS, config.model.name, "model")(tuple(about["shape"]), len(about["classes"]))
-    network = Network(module, config.seed, config.model.keep_float)
+    if module is None:
+        if about["model"] is None:
+            raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
+        module, keep_float = make_model(about["model"], about["shape"], len(about["classes"])), about["keep_float"]
+    network = Network(module, keep_float=keep_float)
+    if len(tensors["float"]) != network.F:
+        raise ConfigError(f"{path} has {len(tensors['float'])} float weights, but the network given has {network.F}")
     voted = CODECS[about["packing"]](network.D).decode(tensors["voted"].numpy().tobytes()).float()
     statistics = {n.removeprefix(STATISTICS): t for n, t in tensors.items() if n.startswith(STATISTICS)}
-    return network.module(Weights(voted, tensors["float"]), statistics)
+    ready = network.module(Weights(voted, tensors["float"]), statistics)
+    return Deployed(ready, about["mean"], about["std"], about["classes"]).eval().requires_grad_(False)
 
 
 def _packing(voted_D: Tensor) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedvote.attacks import Nothing
 from fedvote.config import Config, read
 from fedvote.core import ConfigError, DataError, Dataset, Key
 from fedvote.data import DATASETS, load
@@ -18,7 +19,7 @@ from fedvote.deployed import save_network
 from fedvote.engines.simulate import Simulation
 from fedvote.federation import Federation, Snapshot
 from fedvote.folder import RunFolder
-from fedvote.models import MODELS
+from fedvote.models import make_model
 from fedvote.tables import find
 
 if TYPE_CHECKING:
@@ -35,6 +36,17 @@ def configure(source: str | None, settings: Sequence[str], out: Path | None, res
         return read(str(folder.config_file), settings), folder
     config = read(source or "quickstart", settings)
     return config, RunFolder(out or Path("runs") / Path(source or "quickstart").stem)
+
+
+def doubts(config: Config) -> list[str]:
+    """What is probably not meant, though it can be run."""
+    hostile, attack = config.federation.hostile, type(config.attack)
+    found = []
+    if attack is not Nothing and not hostile:
+        found.append(f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks")
+    if attack is Nothing and hostile and not config.federation.oracle:
+        found.append(f"federation.hostile is {hostile}, but there is no attack: they vote like all others")
+    return found
 
 
 def dataset(name: str) -> Dataset:
@@ -59,7 +71,7 @@ def simulation(
 ) -> Simulation:
     """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
     data = data or dataset(config.data.name)
-    module = find(MODELS, config.model.name, "model")(data.shape, len(data.classes))
+    module = make_model(config.model.name, data.shape, len(data.classes))
     return Simulation.of(
         module,
         data,
@@ -108,4 +120,5 @@ def record(
             cost = saved - began
         yield snapshot
     if snapshot is not None:
-        save_network(folder.path, made, snapshot)
+        config = folder.config()
+        save_network(folder.path, made, snapshot, config.model if config else None)

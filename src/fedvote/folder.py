@@ -162,6 +162,7 @@ def environment(device: torch.device) -> dict[str, str]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "device": f"{device.type}: {name}",
+        "threads": str(torch.get_num_threads()),  # on which the order of sums depends, and so the last bit
     }
 
 

@@ -7,7 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
 from fedvote.network import Network
+from fedvote.tables import named
 
 ELEMENTWISE = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
@@ -45,6 +46,10 @@ class Method(ABC):
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ..., as torch names them
 
     def __post_init__(self) -> None:
+        for slot in fields(self):
+            if "registry" in slot.metadata:  # so that reputation="camps" will do in a program, too
+                part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
+                object.__setattr__(self, slot.name, part)
         if not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr}, expected a finite number above 0")
         self.make_optimizer([torch.zeros(1, requires_grad=True)])  # refuses now what would fail in round 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from fedvote.experiment import run
 from fedvote.folder import RunFolder
 from fedvote.progress import watch
 
+SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets
 GRIDS = {"paper-grid": ("1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1")}  # Appendix A-A
 
 
@@ -37,8 +40,13 @@ def points(over: Sequence[str]) -> list[tuple[str, ...]]:
             raise ConfigError(
                 f"--over {axis!r} is not of the form a.b=v1,v2,... or a.b=GRID; grids: {', '.join(GRIDS)}"
             )
-        axes.append([f"{key}={value}" for value in GRIDS.get(values, tuple(values.split(",")))])
+        axes.append([f"{key}={value}" for value in GRIDS.get(values) or SEPARATE.split(values)])
     return list(itertools.product(*axes))
+
+
+def in_order(settings: Sequence[str]) -> list[str]:
+    """Names of whole parts before what is set in them."""
+    return sorted(settings, key=lambda setting: setting.partition("=")[0].count("."))
 
 
 def sweep(
@@ -46,7 +54,7 @@ def sweep(
 ) -> Iterator[Point]:
     """Run every point that is not done yet; yields each when it is."""
     planned = [
-        (point, read(source, [*settings, *point])) for point in points(over)
+        (point, read(source, in_order([*settings, *point]))) for point in points(over)
     ]  # mistakes show before the first run
     for point, config in planned:
         folder = RunFolder(out / "_".join(point).replace("/", "-"))
@@ -56,12 +64,46 @@ def sweep(
         yield Point(point, folder.path, folder.metrics()[-1])
 
 
-def best(done: Sequence[Point]) -> Point:
-    """The point whose deployed model is the most accurate after its last round."""
-    return max(done, key=lambda point: point.record["accuracy"])
+@dataclass(frozen=True)
+class Mean:
+    """Runs of a sweep that differ in their seed alone."""
+
+    settings: tuple[str, ...]  # without the seed
+    accuracies: tuple[float, ...]
+
+    @property
+    def accuracy(self) -> float:
+        return statistics.mean(self.accuracies)
+
+    @property
+    def deviation(self) -> float:
+        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
+
+    def __str__(self) -> str:
+        spread = f" ± {100 * self.deviation:.1f} ({len(self.accuracies)} seeds)" if len(self.accuracies) > 1 else ""
+        return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{spread}"
+
+
+def means(done: Sequence[Point]) -> list[Mean]:
+    """Accuracy of the deployed model after the last round, over seeds."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for point in done:
+        settings = tuple(setting for setting in point.settings if not setting.startswith("seed="))
+        found.setdefault(settings, []).append(point.record["accuracy"])
+    return [Mean(settings, tuple(accuracies)) for settings, accuracies in found.items()]
+
+
+def best(done: Sequence[Point]) -> Mean:
+    """The settings that are the most accurate, on average over their seeds."""
+    return max(means(done), key=lambda mean: mean.accuracy)
 
 
 def save(done: Sequence[Point], file: Path) -> None:
     names = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes")
     rows = [{"settings": list(p.settings), **{name: p.record[name] for name in names}} for p in done]
-    write(file, json.dumps({"best": list(best(done).settings), "runs": rows}, indent=2) + "\n")
+    over_seeds = [
+        {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}
+        for m in means(done)
+    ]
+    found = {"best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
+    write(file, json.dumps(found, indent=2) + "\n")

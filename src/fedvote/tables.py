@@ -10,7 +10,7 @@ import sys
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ Table = dict[str, Any]
 
 
 def apply(table: Table, setting: str) -> None:
-    """Put `a.b=c` into a table. A name set for a whole part (`method=fedavg`) replaces that part."""
+    """Put `a.b=c` into a table. Another name for a whole part (`method=fedavg`) replaces that part."""
     path, equals, text = setting.partition("=")
     if not equals or not all(path.split(".")):
         raise ConfigError(f"--set {setting!r} is not of the form a.b=c; for example --set method.lr=0.01")
@@ -36,7 +36,18 @@ def apply(table: Table, setting: str) -> None:
         if not isinstance(child, dict):
             raise ConfigError(f"--set {setting!r}: {name} is a value, not a table")
         table = child
-    table[last] = value
+    there = table.get(last)
+    if not (isinstance(there, dict) and there.get("name") == value):  # else it is that part already
+        table[last] = value
+
+
+def check_order(settings: Sequence[str]) -> None:
+    """Refuse a name for a whole part after a setting of that part, which it would undo."""
+    for at, setting in enumerate(settings):
+        path = setting.partition("=")[0]
+        for earlier in settings[:at]:
+            if earlier.startswith(f"{path}."):
+                raise ConfigError(f"--set {setting} would undo --set {earlier}: put it first")
 
 
 def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
@@ -52,8 +63,16 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     if not hasattr(module, attribute):
         raise ConfigError(f"{where} {name!r}: {file} has no {attribute}")
     found = getattr(module, attribute)
-    found.registered_as = name  # so that the configuration can be written back
+    if not callable(found):
+        raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
+    found.registered_as = anywhere(name)  # so that the configuration can be written back
     return found
+
+
+def anywhere(name: str) -> str:
+    """FILE.py:NAME by the file's whole path, so that it means the same in every folder; other names as they are."""
+    file, _, attribute = name.rpartition(":")
+    return f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else name
 
 
 def _module(file: Path) -> types.ModuleType:
@@ -68,6 +87,11 @@ def _module(file: Path) -> types.ModuleType:
             del sys.modules[name]
             raise ConfigError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
     return sys.modules[name]
+
+
+def named(registry: Mapping[str, Any], part: Any, where: str) -> Any:
+    """A part, or by its name the one that a registry makes of it."""
+    return find(registry, part, where)() if isinstance(part, str) else part
 
 
 def name_of(registry: Mapping[str, Any], part: Any) -> str:

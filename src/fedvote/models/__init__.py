@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
+from fedvote.core import ConfigError
 from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
 from fedvote.models.small_cnn import small_cnn
 from fedvote.models.vgg7 import vgg7
+from fedvote.tables import find
 
 MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "digits-cnn": digits_cnn,
@@ -17,3 +19,18 @@ MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "small-cnn": small_cnn,
     "vgg7": vgg7,
 }
+
+
+def make_model(name: str, shape: Sequence[int], classes: int) -> nn.Module:
+    """A network by its name, or a user's own by FILE.py:NAME, for inputs of this shape."""
+    make = find(MODELS, name, "model")
+    try:
+        made = make(tuple(shape), classes)
+    except TypeError as error:
+        raise ConfigError(
+            f"model {name!r} could not be made for inputs of shape {tuple(shape)} and {classes} classes "
+            f"({error}); expected a function of these two that returns an nn.Module"
+        ) from error
+    if not isinstance(made, nn.Module):
+        raise ConfigError(f"model {name!r} returned a {type(made).__name__}, expected an nn.Module")
+    return made

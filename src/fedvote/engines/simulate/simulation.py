@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedvote.attacks import Attack, Nothing
+from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
 from fedvote.core import ConfigError, Dataset, Examples, Key
-from fedvote.data.partition import Dirichlet, Partition, divide
+from fedvote.data.partition import PARTITIONS, Dirichlet, Partition, divide
 from fedvote.descent import is_small
 from fedvote.device import find_device, half_precision, repeatable, synchronise
 from fedvote.engines.simulate.ahead import Ahead
@@ -25,6 +25,7 @@ from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
 from fedvote.rounds import check_attack, clients_turn, close_round, hostile_turn
+from fedvote.tables import named
 
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
 WIRES = ("weighed", "written")  # messages that never leave the process: only their bytes counted, or written and read
@@ -50,7 +51,7 @@ class Simulation(Federation):
         steps: int = 40,
         batch: int = 100,
         epochs: float = 0.0,
-        partition: Partition | None = None,
+        partition: Partition | str | None = None,
         owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
         seed: int = 0,
@@ -62,7 +63,7 @@ class Simulation(Federation):
         evaluate_every: int = 1,
         test_batch: int = 1000,
         calibrate_on: int = 1000,
-        attack: Attack | None = None,
+        attack: Attack | str | None = None,
         hostile: int = 0,
         oracle: bool = False,
     ) -> Simulation:
@@ -82,11 +83,14 @@ class Simulation(Federation):
             raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
         if wire not in WIRES:
             raise ConfigError(f"wire is {wire!r}, expected one of: {', '.join(WIRES)}")
-        check_attack(attack or Nothing(), method or FedVote())
+        method = method or FedVote()
+        hostile_do: Attack = named(ATTACKS, attack or Nothing(), "attack")
+        divided: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
+        check_attack(hostile_do, method)
         network = Network(module, seed, keep_float)
         network.check(data.shape, len(data.classes))
         if owned is None:
-            parts = divide(partition or Dirichlet(), data, clients, Key(seed).numpy("partition"), batch)
+            parts = divide(divided, data, clients, Key(seed).numpy("partition"), batch)
             owned = [torch.from_numpy(part) for part in parts]
         elif len(owned) != clients:
             raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
@@ -102,7 +106,7 @@ class Simulation(Federation):
             network=network,
             data=data,
             owned=owned,
-            method=method or FedVote(),
+            method=method,
             rounds=rounds,
             cohort=cohort or clients,
             steps=steps,
@@ -117,7 +121,7 @@ class Simulation(Federation):
             evaluate_every=evaluate_every,
             test_batch=test_batch,
             calibrate_on=calibrate_on,
-            attack=attack or Nothing(),
+            attack=hostile_do,
             hostile=tuple(sorted(Key(seed).numpy("hostile").choice(clients, hostile, replace=False).tolist())),
             oracle=oracle,
         )
