@@ -8,6 +8,11 @@ from typing import Any
 
 import torch
 
+from fedvote import load_network
+from fedvote.config import read
+from fedvote.experiment import run
+from fedvote.folder import RunFolder
+
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -25,3 +30,17 @@ def test_the_ten_lines_train_a_binary_network() -> None:
 def test_every_file_it_links_to_is_there() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
         assert (README.parent / target).exists(), target
+
+
+def test_what_may_be_added_works_as_shown(tmp_path: Path) -> None:
+    text = (README.parent / "docs" / "architecture.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    file = tmp_path / "mine.py"
+    file.write_text(code)
+    parts = re.findall(r"--set ([a-z.]+=)mine\.py:([A-Za-z]+)", code)
+    assert len(parts) == 4
+    settings = [f"{key}{file}:{name}" for key, name in parts]
+    config = read("quickstart", [*settings, "federation.hostile=3", "rounds=2", "local.steps=2", "local.batch=8"])
+    (*_, last) = run(config, RunFolder(tmp_path / "run"), device="cpu")
+    assert len(set(last.record["vote_weight"].values())) == 1 and "refused" not in last.record
+    assert load_network(tmp_path / "run")(torch.zeros(1, 1, 8, 8)).shape == (1, 3)
