@@ -13,7 +13,7 @@ import functools
 import hashlib
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -96,6 +96,9 @@ class Examples:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __repr__(self) -> str:
+        return f"Examples({len(self)} of shape {tuple(self.x.shape[1:])}, {self.x.dtype})"
+
     def to(self, device: torch.device | str) -> Examples:
         return Examples(self.x.to(device), self.y.to(device), self.mean, self.std)
 
@@ -120,7 +123,7 @@ class Dataset:
     train: Examples
     test: Examples
     classes: tuple[str, ...]
-    writers: Tensor | None = None  # (n,) int64: who made each training example, where that is known
+    writers: Tensor | None = field(default=None, repr=False)  # (n,) int64: who made each example, where it is known
 
     @property
     def shape(self) -> tuple[int, ...]:

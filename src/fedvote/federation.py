@@ -32,8 +32,8 @@ class Snapshot:
     """All that the next round depends on, and what was measured in the last."""
 
     round: int
-    state: State
-    memory: State  # of the clients, N in front
+    state: State = field(repr=False)
+    memory: State = field(repr=False)  # of the clients, N in front
     record: dict[str, Any] = field(default_factory=dict)
 
     def to(self, device: torch.device) -> Snapshot:
@@ -45,9 +45,9 @@ class Snapshot:
 class Federation:
     """What both engines have to agree on."""
 
-    network: Network
+    network: Network = field(repr=False)
     data: Dataset
-    owned: Sequence[Tensor]  # the training examples of each client
+    owned: Sequence[Tensor] = field(repr=False)  # the training examples of each client
     method: Method
     rounds: int
     cohort: int

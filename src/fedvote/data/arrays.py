@@ -27,7 +27,10 @@ def from_arrays(
     writers: ArrayLike | None = None,
     name: str = "custom",
 ) -> Dataset:
-    """A dataset from arrays or tensors. Bytes stay bytes (and count as x / 255), anything else becomes float32."""
+    """A dataset from arrays or tensors. Bytes stay bytes (and count as x / 255), anything else becomes float32.
+
+    Inputs of two axes, such as images without colour, get a channel in front: (h, w) becomes (1, h, w).
+    """
     x, x2 = _inputs(x_train, "x_train"), _inputs(x_test, "x_test")
     y, y2 = _labels(y_train, "y_train"), _labels(y_test, "y_test")
     _same_length(x, y, "x_train", "y_train")
