@@ -108,11 +108,9 @@ class Examples:
     def take(self, index: Tensor | slice) -> tuple[Tensor, Tensor]:
         """The inputs, ready for a network, and the labels; both have the shape of `index` in front."""
         x = self.x[index]
-        x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
-        if self.mean:
-            shape = (-1,) + (1,) * (self.x.ndim - 2)
-            x = (x - _on(x.device, self.mean).view(shape)) / _on(x.device, self.std).view(shape)
-        return x, self.y[index]
+        shape = (-1,) + (1,) * (self.x.ndim - 2)
+        mean, std = (_on(x.device, values).view(shape) for values in (self.mean, self.std))
+        return scaled(x, mean, std), self.y[index]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +163,12 @@ class Batches:
         """Inputs (K, B, ...) and labels (K, B) of one local step."""
         x_KB, y_KB = self.examples.take(self.index_KSB[:, step])
         return x_KB, y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
+
+
+def scaled(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """Inputs, ready for a network; bytes are parts of 255. `mean` and `std` may be empty: then that is all."""
+    x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
+    return (x - mean) / std if mean.numel() else x
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from fedvote.codecs import Binary, Float32, Ternary
 from fedvote.config import ModelConfig
-from fedvote.core import Codec, ConfigError, Examples, Weights
+from fedvote.core import Codec, ConfigError, Weights, scaled
 from fedvote.draft import draft
 from fedvote.federation import Federation, Snapshot
 from fedvote.folder import NETWORK
@@ -46,8 +46,8 @@ class Deployed(nn.Module):
         self.register_buffer("std", torch.tensor(std))
 
     def forward(self, x: Tensor) -> Tensor:
-        x, _ = Examples(x, x, tuple(self.mean.tolist()), tuple(self.std.tolist())).take(slice(None))
-        y: Tensor = self.network(x)
+        channels = (-1,) + (1,) * (x.ndim - 2)
+        y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
         return y
 
 

@@ -69,6 +69,15 @@ class RunFolder:
                 f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
                 f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
             )
+        ours = self._lock()
+        try:
+            return self._take(config)
+        except BaseException:
+            if ours:
+                self.release()
+            raise
+
+    def _take(self, config: Config) -> Snapshot | None:
         snapshot = load_snapshot(self.checkpoint_file) if self.checkpoint_file.is_file() else None
         done = snapshot.round if snapshot else 0
         if done > config.rounds:
@@ -78,13 +87,11 @@ class RunFolder:
         # the last line may have been cut off, but the checkpoint has it, too
         kept = [record for record in self.metrics() if record["round"] < done] + ([snapshot.record] if snapshot else [])
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock()
             write(self.config_file, to_toml(as_table(config)))
-            if done < config.rounds:
-                (self.path / NETWORK).unlink(missing_ok=True)  # of fewer rounds
         except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out") from error
+            raise self._unwritable(error) from error
+        if done < config.rounds:
+            (self.path / NETWORK).unlink(missing_ok=True)  # of fewer rounds
         write(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
         return snapshot
 
@@ -94,11 +101,15 @@ class RunFolder:
         if held is not None:
             os.close(held)
 
-    def _lock(self) -> None:
-        """No two processes work on one run: each would spoil what the other writes."""
+    def _lock(self) -> bool:
+        """Make the folder, and see to it that no two processes work on one run; False, if it was ours already."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unwritable(error) from error
         where = self.path.resolve()
         if fcntl is None or where in _locked:
-            return
+            return False
         held = os.open(where, os.O_RDONLY)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,7 +119,13 @@ class RunFolder:
                 f"{self.path} is the folder of a run that is going on: wait for its end, stop it, or choose another "
                 "folder with --out"
             ) from None
+        except OSError:
+            pass  # a file system without locks: then people have to take care
         _locked[where] = held
+        return True
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
 
     def describe(self, simulation: Federation) -> None:
         """Who has what data, where that is known here, and what the run was made with."""

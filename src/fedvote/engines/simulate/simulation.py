@@ -84,22 +84,23 @@ class Simulation(Federation):
         if wire not in WIRES:
             raise ConfigError(f"wire is {wire!r}, expected one of: {', '.join(WIRES)}")
         method = method or FedVote()
-        hostile_do: Attack = named(ATTACKS, attack or Nothing(), "attack")
-        divided: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
-        check_attack(hostile_do, method)
+        chosen_attack: Attack = named(ATTACKS, attack or Nothing(), "attack")
+        chosen_partition: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
+        check_attack(chosen_attack, method)
         network = Network(module, seed, keep_float)
         network.check(data.shape, len(data.classes))
         if owned is None:
-            parts = divide(divided, data, clients, Key(seed).numpy("partition"), batch)
+            parts = divide(chosen_partition, data, clients, Key(seed).numpy("partition"), batch)
             owned = [torch.from_numpy(part) for part in parts]
         elif len(owned) != clients:
             raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
-        for client, rows in enumerate(owned):
-            if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < len(data.train)):
-                raise ConfigError(
-                    f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
-                    f"{len(data.train) - 1}"
-                )
+        else:
+            for client, rows in enumerate(owned):
+                if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < len(data.train)):
+                    raise ConfigError(
+                        f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
+                        f"{len(data.train) - 1}"
+                    )
         place = find_device(device)
         half_precision(place, precision)
         return cls(
@@ -121,7 +122,7 @@ class Simulation(Federation):
             evaluate_every=evaluate_every,
             test_batch=test_batch,
             calibrate_on=calibrate_on,
-            attack=hostile_do,
+            attack=chosen_attack,
             hostile=tuple(sorted(Key(seed).numpy("hostile").choice(clients, hostile, replace=False).tolist())),
             oracle=oracle,
         )
