@@ -123,6 +123,23 @@ def test_a_run_without_a_finished_round_says_so(make_run: MakeRun) -> None:
     assert "Accuracy by round" not in page
 
 
+def with_seed(folder: Path, seed: int) -> Path:
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("seed = 0", f"seed = {seed}"))
+    return folder
+
+
+def test_runs_that_differ_in_their_seed_alone_are_averaged(make_run: MakeRun) -> None:
+    same = [with_seed(make_run(f"seed-{seed}", accuracy=0.8 + 0.1 * seed), seed) for seed in (0, 1)]
+    other = with_seed(make_run("other", method="another"), 2)
+    page = report(*same, other).replace("\u202f", " ")
+    (rows,) = re.findall(r"Over seeds</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
+    (cells,) = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", rows)]
+    assert cells[:3] == ["seed-0, seed-1", "0, 1", "85.00 % ± 7.07"]
+    assert "Over seeds" not in report(same[0], other)
+    assert "Over seeds" not in report(make_run("a"), make_run("b"))  # the same seed twice is no average
+
+
 def test_a_comparison_with_a_run_that_has_no_round_yet_shows_the_other(make_run: MakeRun) -> None:
     page = report(make_run(rounds=0), make_run("other"))
     assert [len(series["points"]) for series in chart_blocks(page)[0]] == [0, 10] * 3

@@ -10,7 +10,7 @@ from fedvote.report.headline import Headline, headlines
 from fedvote.report.markup import Html, join, markup, tag
 from fedvote.report.run import Run
 from fedvote.report.sections import by_round, by_uplink, section, vote_weights, who_has_what
-from fedvote.report.tables import comparison_table, configuration, events_table, rounds_table, written
+from fedvote.report.tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -95,7 +95,10 @@ def summary(runs: Sequence[Run]) -> Html:
         text = "No round is finished yet. Make the report again once metrics.jsonl has its first line."
         return tag("p", text, class_="notice", role="status")
     if len(runs) > 1:
-        return section("The runs", comparison_table(runs))
+        over_seeds = seeds_table(runs)
+        explain = "Mean and standard deviation after the last round of runs that differ in their seed alone."
+        means = section("Over seeds", over_seeds, explain=explain) if over_seeds else Html()
+        return join(section("The runs", comparison_table(runs)), means)
     return tag("div", *map(tile, headlines(runs[0])), class_="tiles")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -56,6 +58,28 @@ def comparison_table(runs: Sequence[Run]) -> Html:
         for name, run in zip(names, runs, strict=True)
     ]
     return table(head, rows, "numbers")
+
+
+def seeds_table(runs: Sequence[Run]) -> Html | None:
+    """Mean and standard deviation over runs that differ in their seed alone; None where there are no such runs."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        common = {key: value for key, value in run.config.items() if key != "seed"} | {"done": len(run.rounds)}
+        groups.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
+    rows = [seeds_row(group) for group in groups.values() if len({run.setting("seed") for run in group}) > 1]
+    return table(["Runs", "Seeds", "Deployed", "Float", "Uplink in all"], rows, "numbers") if rows else None
+
+
+def seeds_row(runs: Sequence[Run]) -> list[str]:
+    def spread(key: str) -> str:
+        ends = [values[-1] for run in runs if (values := run.column(key))]
+        if len(ends) < 2:
+            return NONE
+        return f"{percent(statistics.mean(ends))} ± {100 * statistics.stdev(ends):.2f}"
+
+    sent = statistics.mean(sum(run.column("uplink_bytes")) for run in runs)
+    seeds = ", ".join(str(run.setting("seed")) for run in runs)
+    return [", ".join(run.name for run in runs), seeds, spread("accuracy"), spread("accuracy_float"), size(sent)]
 
 
 def rounds_table(run: Run) -> Html:
