@@ -82,7 +82,10 @@ class Federation:
         return self.data.test.rows(shuffled).to(self.device)
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
-        """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm."""
+        """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm.
+
+        It takes inputs as `Examples.take` gives them, which scales; what `load_network` gives does that itself.
+        """
         return self.network.module(*self.calibrated(snapshot))
 
     def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedvote import packed, quantize
-from fedvote.codecs import Binary
 from fedvote.core import ConfigError, Key
-from fedvote.packed import Counter, Packed, agreements, count, of_bytes, pack, plain, tally
+from fedvote.packed import Counter, Packed, agreements, count, pack, plain, tally
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 
 LENGTHS = (0, 1, 5, 7, 8, 9, 63, 64, 65, 1001)
@@ -181,19 +180,6 @@ def test_a_counter_refuses_one_ballot_too_many_and_other_ballots() -> None:
         counter.add(pack(drawn(1, 9, BINARY), BINARY))
     with pytest.raises(ConfigError, match=r"a ballot of 8 votes of \(-1, 1\), expected 9 of \(-1, 1\)"):
         counter.add(pack(drawn(1, 8, BINARY), BINARY))
-
-
-@pytest.mark.parametrize("D", LENGTHS)
-def test_payloads_of_the_wire_are_ballots(D: int) -> None:
-    votes = drawn(3, D, BINARY)
-    payloads = [np.frombuffer(Binary(D).encode(ballot), np.uint8) for ballot in votes]
-    ballots = of_bytes(torch.from_numpy(np.stack(payloads))[:, None], D, BINARY)
-    assert torch.equal(ballots.words_KPW, pack(votes, BINARY).words_KPW)
-
-
-def test_bytes_of_another_length_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"are \(3, 1, 2\) torch.uint8, expected \(K, 1, 3\) torch.uint8"):
-        of_bytes(torch.zeros((3, 1, 2), dtype=torch.uint8), 17, BINARY)
 
 
 def test_a_ballot_takes_a_bit_a_weight_and_a_ternary_one_two() -> None:

@@ -54,19 +54,6 @@ def pack(votes_KD: Tensor, alphabet: Alphabet) -> Packed:
     return Packed(words_KPW, D, alphabet)
 
 
-def of_bytes(planes_KPB: Tensor, count: int, alphabet: Alphabet) -> Packed:
-    """Ballots that are bits already, such as the payloads of plain binary votes: (K, 1, bytes), uint8."""
-    expected = (len(alphabet) - 1, -(-count // 8))
-    if planes_KPB.dtype != torch.uint8 or planes_KPB.shape[1:] != expected:
-        raise ConfigError(
-            f"ballots of {count} votes are {tuple(planes_KPB.shape)} {planes_KPB.dtype}, "
-            f"expected (K, {expected[0]}, {expected[1]}) torch.uint8"
-        )
-    words_KPW = planes_KPB.new_zeros((len(planes_KPB), expected[0], -(-count // 64)), dtype=torch.int64)
-    words_KPW.view(torch.uint8)[:, :, : expected[1]] = planes_KPB
-    return Packed(words_KPW, count, alphabet)
-
-
 def count(ballots: Packed) -> Tensor:
     """(P, D) how many ballots have each value but the first: uint8 up to 255 ballots, then int16, then int32."""
     K, P, W = ballots.words_KPW.shape
