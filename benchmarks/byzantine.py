@@ -4,7 +4,11 @@
     python benchmarks/byzantine.py --table --out results/byzantine.json
 
 Each run is one entry of the file: what is there is not run again, so that a table can be made bit by bit.
-`--seconds` stops before a run that would begin later than that.
+`--seconds` stops before a run that would begin later than that. A rule for float models is run at another learning rate
+as RULE@RATE, such as median@0.0003.
+
+`oracle` counts the honest clients alone. `oracle cut` is what the paper's authors ran: votes of all are weighed, by how
+often they agree with the plurality of the honest.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from authors import OracleCut
 from remembered import Remembered, Turns
 
 from fedvote.attacks.random import Random
@@ -46,9 +51,10 @@ ATTACKS: dict[str, tuple[str, ...]] = {
 }
 """What hostile clients do; the insider knows the rule that it has to pass."""
 MAIN = ("inverse", "label-flip", "random", "omniscient")
-FEDAVG = ("method=fedavg", "method.lr=0.001")
+FEDAVG = ("method=fedavg", "method.lr={rate}")
 RULES: dict[str, tuple[str, ...]] = {
     "oracle": ("federation.oracle=true",),
+    "oracle cut": ("method.reputation=cut",),
     "camps": ("method.reputation=camps",),
     "uniform": (),
     "proportional": ("method.reputation=proportional",),
@@ -58,12 +64,12 @@ RULES: dict[str, tuple[str, ...]] = {
     "trimmed mean": (*FEDAVG, "method.aggregate=trimmed-mean", "method.aggregate.trim={hostile}"),
     "Krum": (*FEDAVG, "method.aggregate=krum", "method.aggregate.byzantine={tolerated}"),
     "geometric median": (*FEDAVG, "method.aggregate=geometric-median"),
-    "signSGD": ("method=signsgd", "method.server_lr=0.0003"),
+    "signSGD": ("method=signsgd", "method.server_lr={rate}"),
 }
-"""Those that have to be told how many clients are hostile are told the truth, or the most that they can bear.
-
-Rates are the best ones where none is hostile.
-"""
+"""Those that have to be told how many clients are hostile are told the truth, or the most that they can bear."""
+RATES = {"signSGD": "0.0003"}
+USUAL = "0.001"
+"""Learning rates of float models, unless a rule is named with another one: the best where nobody is hostile."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,21 @@ class Shared:
     networks: dict[bool, Network] = field(default_factory=dict)  # by whether attackers train: fewer take fewer kernels
 
 
-def measure(settings: list[str], preset: str, data: Dataset, shared: Shared) -> dict[str, Any]:
+def settings_of(rule: str, hostile: int, clients: int) -> list[str]:
+    """The settings of a rule, which may be named with a learning rate."""
+    name, _, rate = rule.partition("@")
+    values = {"hostile": hostile, "tolerated": min(hostile, (clients - 3) // 2), "rate": rate or RATES.get(name, USUAL)}
+    return [setting.format(**values) for setting in RULES[name]]
+
+
+def measure(rule: str, settings: list[str], preset: str, data: Dataset, shared: Shared) -> dict[str, Any]:
     """Accuracy after every round, and what the rule made of hostile and honest clients."""
     made = simulation(read(preset, settings), data=data)
     if isinstance(made.method, FedVote):
         idle = Idle() if type(made.attack) is Random else made.attack
         made = replace(made, method=Remembered.like(made.method, shared.turns), attack=idle)
+        if rule == "oracle cut":
+            made = replace(made, method=replace(made.method, reputation=OracleCut(hostile=made.hostile)))
     hostile = set(made.hostile)
     found: dict[str, Any] = {"settings": settings, "accuracy": [], "hostile_share": [], "honest_kept": []}
     network = shared.networks.setdefault(made.attack.trains, made.placed())
@@ -109,16 +124,16 @@ def planned(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
 def table(runs: dict[str, Any]) -> str:
     """Mean accuracy over seeds after the last round, in percent; a row for every attack and number of attackers."""
     entries = [(*key.split("/"), run["accuracy"][-1]) for key, run in runs.items()]
-    rules = [rule for rule in RULES if any(entry[0] == rule for entry in entries)]
-    lines = [f"{'hostile':>7}  {'attack':14}" + "".join(f"{rule:>18}" for rule in rules)]
+    known = list(RULES)
+    rules = sorted({entry[0] for entry in entries}, key=lambda rule: (known.index(rule.partition("@")[0]), rule))
+    lines = [f"{'hostile':>7}  {'attack':14}" + "".join(f"{rule:>24}" for rule in rules)]
     for hostile, attack in itertools.product(sorted({int(e[2]) for e in entries}, reverse=True), ATTACKS):
         cells = []
         for rule in rules:
             asked = "none" if rule == "oracle" else attack
             values = [e[4] for e in entries if e[:3] == (rule, asked, str(hostile))]
-            cells.append(f"{100 * sum(values) / len(values):>15.1f}({len(values)})" if values else " " * 18)
-        known = any(e[1] == attack and e[2] == str(hostile) and e[0] != "oracle" for e in entries)
-        if known:
+            cells.append(f"{100 * sum(values) / len(values):>21.1f}({len(values)})" if values else " " * 24)
+        if any(e[1] == attack and e[2] == str(hostile) and e[0] != "oracle" for e in entries):
             lines.append(f"{hostile:>7}  {attack:14}" + "".join(cells))
     return "\n".join(lines)
 
@@ -137,9 +152,11 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="show what is there, and run nothing")
     parser.add_argument("--out", type=Path, default=Path("results/byzantine.json"))
     options = parser.parse_args()
-    for rule in options.rules:
-        if rule not in RULES:
-            parser.error(f"there is no rule {rule!r}; known: {', '.join(RULES)}")
+    for name, at, _ in (rule.partition("@") for rule in options.rules):
+        if name not in RULES:
+            parser.error(f"there is no rule {name!r}; known: {', '.join(RULES)}")
+        if at and not any("{rate}" in setting for setting in RULES[name]):
+            parser.error(f"{name} has no learning rate here; --set method.lr=RATE sets that of all FedVote runs")
     done = json.loads(options.out.read_text()) if options.out.exists() else {"preset": options.preset, "runs": {}}
     if not options.table:
         preset = read(options.preset, [])
@@ -154,15 +171,14 @@ def main() -> None:
             if theirs != alike:
                 shared, theirs = Shared(), alike
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
-            voted = [] if any(s.startswith("method=") for s in RULES[rule]) else options.set
-            tolerated = min(hostile, (clients - 3) // 2)
-            ruled = [setting.format(hostile=hostile, tolerated=tolerated) for setting in RULES[rule]]
+            ruled = settings_of(rule, hostile, clients)
+            voted = [] if any(setting.startswith("method=") for setting in ruled) else options.set
             attacked = [setting.format(rule=rule if rule in REPUTATIONS else "camps") for setting in ATTACKS[attack]]
             twin = f"median/{attack}/{hostile}/{seed}"
             if rule == "trimmed mean" and 2 * hostile + 1 == clients and twin in done["runs"]:
                 run = {**done["runs"][twin], "same_as": twin}  # of which one client is left, the middle
             else:
-                run = measure([*common, *voted, *ruled, *attacked], options.preset, data, shared)
+                run = measure(rule, [*common, *voted, *ruled, *attacked], options.preset, data, shared)
             done["runs"][name] = run
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(done) + "\n")

@@ -47,10 +47,10 @@ class Runs:
 
     @property
     def groups(self) -> list[tuple[int, str]]:
-        """Numbers of hostile clients and attacks, as far as a rule was tried on them."""
+        """Numbers of hostile clients, the most first, and attacks, as far as a rule was tried on them."""
         tried = [(h, attack) for rule, attack, h in self.cells if rule != ORACLE]
         every = dict.fromkeys(tried or [(h, attack) for _, attack, h in self.cells])
-        return sorted(every, key=lambda group: group[0])
+        return sorted(every, key=lambda group: -group[0])
 
     def attacks(self, hostile: int) -> list[str]:
         return [attack for h, attack in self.groups if h == hostile]
@@ -63,8 +63,9 @@ def page(data: Mapping[str, Any]) -> Page:
     by_round, by_number = round_charts(runs), number_charts(runs)
     explain = (
         "Figures 6 and 7 of the paper are about such attacks on 31 clients with CIFAR-10. The code published with it "
-        "lets FedVote count the honest clients alone, which no server can: that is the oracle, dashed. All other rules "
-        "get every message and are not told whose is hostile. Lines are means over seeds."
+        "judges clients by the plurality of the honest alone, which no server knows: that is 'oracle cut'. The oracle, "
+        "dashed, counts nobody but the honest. All other rules get every message and are not told whose is hostile. "
+        "RULE@RATE is a rule at that learning rate. Lines are means over seeds."
     )
     sections = [section("Accuracy by round, under attack", panels(by_round), explain=explain)]
     if by_number:
@@ -165,7 +166,7 @@ def for_each_number(runs: Runs, cell: Callable[[Runs, str, str, int], str]) -> l
         head = ["Rule", *(attacks if hostile else ["no attack"])]
         return join(tag("h3", crowd(runs, hostile)), table(head, rows, "numbers"))
 
-    return [one_table(hostile) for hostile in sorted({hostile for hostile, _ in runs.groups})]
+    return [one_table(hostile) for hostile in dict.fromkeys(hostile for hostile, _ in runs.groups)]
 
 
 def accuracy_cell(runs: Runs, rule: str, attack: str, hostile: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from fedvote.core import Key, State
 from fedvote.reputation.credibility import Credibility
@@ -19,7 +20,11 @@ ROUNDING = 1e-6  # equal reputations must not fall below their own mean
 @dataclass(frozen=True)
 class Cut(Credibility):
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        weights_K = self.weights(memory, ballots)
+        return Verdict(weights_K, weights_K, {"reputation": self.remember(memory, ballots, key)})
+
+    @staticmethod
+    def weights(memory: State, ballots: Ballots) -> Tensor:
         nu = memory["reputation"][ballots.clients_K]
         kept = torch.where(nu >= nu.mean() - ROUNDING, nu, 0)
-        weights = kept / kept.sum()
-        return Verdict(weights, weights, {"reputation": self.remember(memory, ballots, key)})
+        return kept / kept.sum()

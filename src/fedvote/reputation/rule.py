@@ -40,7 +40,6 @@ class Reputation(ABC):
     @abstractmethod
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict: ...
 
-    @staticmethod
-    def heads(ballots: Ballots) -> Tensor:
+    def heads(self, ballots: Ballots) -> Tensor:
         """One client, one vote."""
         return torch.ones(len(ballots.votes_KD), device=ballots.votes_KD.device)
