@@ -167,11 +167,47 @@ def report(
 
 
 @app.command()
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its network.safetensors.")],
+    to: Annotated[str, typer.Option(help="The format: onnx.")] = "onnx",
+    out: Annotated[Path | None, typer.Option(help="The file; else network.FORMAT beside the run's own.")] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Activations of 8 bits: faster. Needs the run's data.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Also judge the file on the run's test data.")] = False,
+) -> None:
+    """Write the deployed network of a run for other programs, its votes packed into bits or trits."""
+    from fedvote.export.run import export_run
+
+    made, accuracy = export_run(run, to, out, int8, test)
+    packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
+    typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {made.agreement:.1%} of inputs as the network")
+    if accuracy is not None:
+        typer.echo(f"accuracy on the test data: {accuracy:.2%}")
+
+
+@app.command()
+def cost(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A network by its name, or your own as FILE.py:NAME.")],
+    shape: Annotated[str, typer.Option(help="Of one input.")] = "3x32x32",
+    classes: Annotated[int, typer.Option(min=1, help="How many outputs.")] = 10,
+    inputs: Annotated[int, typer.Option(min=1, help="Of how many inputs; the paper counts 100.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
+    from fedvote.bench import table
+    from fedvote.cost import costs, parse_shape
+    from fedvote.models import make_model
+
+    sides = parse_shape(shape)
+    rows = [cost.row(inputs) for cost in costs(make_model(model, sides, classes), sides, classes)]
+    typer.echo(json.dumps(rows, indent=2) if as_json else table(rows))
+
+
+@app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: codec, tally or simulate.")],
+    name: Annotated[str, typer.Argument(help="What to measure: codec, tally, simulate or infer.")],
     file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
     page_file: Annotated[Path | None, typer.Option("--page", help="Also draw them, as a web page.")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="simulate: only this network; may be repeated.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="simulate, infer: only this network; repeatable.")] = None,
     clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""

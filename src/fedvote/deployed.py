@@ -38,10 +38,21 @@ class Deployed(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, network: nn.Module, mean: Sequence[float], std: Sequence[float], classes: Sequence[str]):
-        """`mean` and `std`: of each channel in training, of bytes after they are divided by 255; empty: not scaled."""
+    def __init__(
+        self,
+        network: nn.Module,
+        mean: Sequence[float],
+        std: Sequence[float],
+        classes: Sequence[str],
+        shape: Sequence[int],
+        dtype: torch.dtype,
+    ):
+        """`mean` and `std`: of each channel in training, of bytes after they are divided by 255; empty: not scaled.
+
+        `shape` and `dtype`: of one input, as the data have it.
+        """
         super().__init__()
-        self.network, self.classes = network, tuple(classes)
+        self.network, self.classes, self.shape, self.dtype = network, tuple(classes), tuple(shape), dtype
         self.register_buffer("mean", torch.tensor(mean))
         self.register_buffer("std", torch.tensor(std))
 
@@ -68,6 +79,7 @@ def save_network(folder: Path, simulation: Federation, snapshot: Snapshot, model
     about = {
         "packing": packing,
         "shape": simulation.data.shape,
+        "dtype": str(train.x.dtype).removeprefix("torch."),
         "classes": simulation.data.classes,
         "mean": train.mean,
         "std": train.std,
@@ -106,7 +118,9 @@ def load_network(
     voted = CODECS[about["packing"]](network.D).decode(tensors["voted"].numpy().tobytes()).float()
     statistics = {n.removeprefix(STATISTICS): t for n, t in tensors.items() if n.startswith(STATISTICS)}
     ready = network.module(Weights(voted, tensors["float"]), statistics)
-    return Deployed(ready, about["mean"], about["std"], about["classes"]).eval().requires_grad_(False)
+    scaling = about["mean"], about["std"]
+    deployed = Deployed(ready, *scaling, about["classes"], about["shape"], getattr(torch, about["dtype"]))
+    return deployed.eval().requires_grad_(False)
 
 
 def _packing(voted_D: Tensor) -> str:

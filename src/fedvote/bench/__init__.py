@@ -12,24 +12,29 @@ Rows = list[dict[str, Any]]
 # imported late: each may need an extra of its own
 BENCHMARKS = {
     "codec": "fedvote.bench.codec:bench_codec",
+    "infer": "fedvote.bench.infer:bench_infer",
     "simulate": "fedvote.bench.simulate:bench_simulate",
     "tally": "fedvote.bench.tally:bench_tally",
 }
 
 
 def measure(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Rows:
-    """`models`, `clients`: what to measure of the simulator, where not everything."""
+    """`models`, `clients`: what to measure, where not everything."""
     if name not in BENCHMARKS:
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
-    if name != "simulate" and (models or clients):
-        raise ConfigError(f"networks and numbers of clients can be chosen for simulate, not for {name}")
+    if (models and name not in ("simulate", "infer")) or (clients and name != "simulate"):
+        raise ConfigError(
+            f"networks can be chosen for simulate and infer, numbers of clients for simulate, not for {name}"
+        )
     module, _, function = BENCHMARKS[name].partition(":")
     try:
         found = import_module(module)
     except ImportError as error:
-        raise ConfigError(f"the benchmark {name} needs {error.name}: install fedvote[bench]") from error
+        raise ConfigError(f"the benchmark {name} needs {error.name}: install fedvote[bench,onnx]") from error
     run: Callable[..., Rows] = getattr(found, function)
-    return run(**found.choose(models, clients)) if name == "simulate" else run()
+    if name == "simulate":
+        return run(**found.choose(models, clients))
+    return run(models) if models else run()
 
 
 def table(rows: Rows) -> str:

@@ -1,0 +1,88 @@
+"""Size, loading time and speed of exported networks in ONNX Runtime, beside the same network with float weights.
+
+Networks are drawn, not trained: neither depends on which votes they hold. `of_float` is how many times faster than the
+float file of the same network in the same run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import torch
+from torch import Tensor
+
+from fedvote.core import Weights
+from fedvote.deployed import Deployed
+from fedvote.export.onnx import INPUT, export_onnx
+from fedvote.models import make_model
+from fedvote.network import Network
+from fedvote.quantize import BINARY, TERNARY
+
+MODELS = ("lenet5", "vgg7")
+SHAPE, CLASSES = (3, 32, 32), 10
+WAYS = ("float", "binary", "ternary", "binary, int8", "ternary, int8")
+BATCHES = (1, 100)
+
+
+def bench_infer(models: Sequence[str] = MODELS, repeats: int = 20) -> list[dict[str, Any]]:
+    """A row for each network and way to write it."""
+    return [row for model in models for row in _rows(model, repeats)]
+
+
+def drawn(model: str, votes: str, inputs: Tensor) -> Deployed:
+    """A network with random weights of this kind, calibrated on the inputs."""
+    network = Network(make_model(model, SHAPE, CLASSES))
+    start_D, kinds = network.start.voted, {"binary": BINARY, "ternary": TERNARY}
+    if votes in kinds:
+        values = torch.tensor(kinds[votes], dtype=torch.float32)
+        start_D = values[torch.randint(len(values), start_D.shape, generator=torch.Generator().manual_seed(0))]
+    weights = Weights(start_D, network.start.floats)
+    statistics = network.calibrate(weights, inputs / 255)
+    names = [str(label) for label in range(CLASSES)]
+    return Deployed(network.module(weights, statistics), (), (), names, SHAPE, torch.uint8).eval()
+
+
+def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
+    inputs = torch.randint(
+        0, 256, (max(BATCHES), *SHAPE), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        files = {way: Path(folder) / f"{way}.onnx" for way in WAYS}
+        for way, file in files.items():
+            export_onnx(drawn(model, way.partition(",")[0], inputs), file, inputs if "int8" in way else None)
+        load = _least({way: partial(_session, file) for way, file in files.items()}, max(1, repeats // 4))
+        sessions = {way: _session(file) for way, file in files.items()}
+        sizes = {way: file.stat().st_size for way, file in files.items()}
+    rows: list[dict[str, Any]] = [
+        {"model": model, "way": way, "megabytes": sizes[way] / 1e6, "load_milliseconds": 1000 * load[way]}
+        for way in WAYS
+    ]
+    for batch in BATCHES:
+        x = inputs[:batch].numpy()
+        works = {way: partial(session.run, None, {INPUT: x}) for way, session in sessions.items()}
+        found = _least(works, repeats)
+        for row in rows:
+            row[f"milliseconds_{batch}"] = 1000 * found[row["way"]]
+            row[f"of_float_{batch}"] = found["float"] / found[row["way"]]
+    return rows
+
+
+def _session(file: Path) -> Any:
+    return onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+
+
+def _least(works: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """The least seconds of each, in turns, so that all of them meet the same hours of the machine."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeats + 1):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: min(each[1:]) for name, each in seconds.items()}

@@ -1,0 +1,59 @@
+"""Weights that are votes times a number for every output, as bytes: eight binary votes in each, or five ternary ones.
+
+Where batch norm is folded into a layer, every output's votes are scaled by one number: w = s · v, v in {-1, 0, 1}.
+Packing finds s and v again, and is lossless: what cannot be written so is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS: NDArray[np.int8] = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.int8) * 2 - 1
+"""(256, 8): the binary votes of every byte, the first in its highest bit."""
+PLACES = 3 ** np.arange(4, -1, -1)
+TRITS: NDArray[np.int8] = (np.arange(243)[:, None] // PLACES % 3).astype(np.int8) - 1
+"""(243, 5): the ternary votes of every byte, the first in its highest place."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows of a table of votes, end to end, cut to the shape, times the scale."""
+
+    bytes: NDArray[np.uint8]
+    table: NDArray[np.int8]
+    shape: tuple[int, ...]
+    scale: NDArray[Any]  # of the weight's rank and kind, with one number for every output
+    axis: int  # of outputs
+
+    @property
+    def votes(self) -> NDArray[np.int8]:
+        flat = self.table[self.bytes].reshape(-1)
+        return flat[: int(np.prod(self.shape))].reshape(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.bytes.nbytes + self.scale.nbytes
+
+
+def pack(weight: NDArray[Any]) -> Packed | None:
+    """The weight as votes, if it is one that votes can say, and smaller so."""
+    for output in (0, weight.ndim - 1):  # the axis of outputs, as layers have it and as products have it
+        others = tuple(axis for axis in range(weight.ndim) if axis != output)
+        scale = np.abs(weight).max(axis=others, keepdims=True, initial=0)
+        votes = np.sign(weight).astype(np.int8)
+        if np.array_equal(votes * scale, weight):
+            packed = Packed(*_pack(votes), weight.shape, scale, output)
+            return packed if packed.nbytes < weight.nbytes else None
+    return None
+
+
+def _pack(votes: NDArray[np.int8]) -> tuple[NDArray[np.uint8], NDArray[np.int8]]:
+    flat = votes.reshape(-1)
+    if flat.all():
+        return np.packbits(flat > 0), BITS
+    digits = np.pad(flat + 1, (0, -flat.size % len(PLACES))).reshape(-1, len(PLACES))
+    return (digits @ PLACES).astype(np.uint8), TRITS

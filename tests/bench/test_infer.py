@@ -1,0 +1,29 @@
+"""The benchmark of exported networks: rows that agree with themselves."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fedvote import ConfigError
+from fedvote.bench import measure
+from fedvote.bench.infer import WAYS, bench_infer
+
+
+def test_every_way_has_a_row_and_packed_files_are_small() -> None:
+    rows = bench_infer(["small-cnn"], repeats=1)
+    assert [row["way"] for row in rows] == list(WAYS)
+    size = {row["way"]: row["megabytes"] for row in rows}
+    assert size["binary"] < size["float"] / 25 and size["ternary"] < size["float"] / 15
+    assert size["binary, int8"] < size["float"] / 25
+    for row in rows:
+        assert all(0 < value < math.inf for value in row.values() if isinstance(value, float))
+        for batch in (1, 100):
+            whole = row[f"of_float_{batch}"] * row[f"milliseconds_{batch}"]
+            assert whole == pytest.approx(rows[0][f"milliseconds_{batch}"])
+
+
+def test_clients_cannot_be_chosen() -> None:
+    with pytest.raises(ConfigError, match="numbers of clients for simulate, not for infer"):
+        measure("infer", clients=[3])

@@ -1,0 +1,197 @@
+"""An exported file answers as the network does, with its votes packed, in a runtime that knows nothing of fedvote."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedvote.core import ConfigError, Examples, ModelError, Weights
+from fedvote.deployed import Deployed
+from fedvote.export.onnx import accuracy, export_onnx
+from fedvote.models import make_model
+from fedvote.network import Network
+from fedvote.quantize import BINARY, TERNARY
+
+IMAGE = (3, 16, 16)
+VALUES = {"binary": BINARY, "ternary": TERNARY}
+
+
+class Residual(nn.Module):
+    """A network of a user's own: a branch, a layer kept float in the middle, and a bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+        self.branch = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=2), nn.BatchNorm2d(8))
+        self.last = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        y: Tensor = self.last(torch.relu(x + self.branch(x)).mean((2, 3)))
+        return y
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(20, 33), nn.BatchNorm1d(33), nn.ReLU(), nn.Linear(33, 17), nn.ReLU(), nn.Linear(17, 4)
+    )
+
+
+def conv1d() -> nn.Module:
+    layers = nn.Conv1d(2, 6, 5, stride=2, bias=False), nn.BatchNorm1d(6), nn.ReLU(), nn.Flatten()
+    return nn.Sequential(*layers, nn.Linear(6 * 6, 4))
+
+
+def inputs(shape: Sequence[int], dtype: torch.dtype, count: int = 60) -> Tensor:
+    lots = torch.Generator().manual_seed(1)
+    if dtype == torch.uint8:
+        return torch.randint(0, 256, (count, *shape), dtype=dtype, generator=lots)
+    return torch.randn((count, *shape), generator=lots)
+
+
+def deployed(module: nn.Module, votes: str, shape: Sequence[int], dtype: torch.dtype = torch.uint8) -> Deployed:
+    """A network with random votes, or floats, calibrated on random inputs."""
+    network = Network(module)
+    voted_D = network.start.voted
+    if votes in VALUES:
+        lots = torch.Generator().manual_seed(2)
+        voted_D = torch.tensor(VALUES[votes]).float()[torch.randint(len(VALUES[votes]), (network.D,), generator=lots)]
+    weights = Weights(voted_D, network.start.floats)
+    x, scaling = inputs(shape, dtype), ((), ())
+    statistics = network.calibrate(weights, x / 255 if dtype == torch.uint8 else x)
+    return Deployed(network.module(weights, statistics), *scaling, list("abcd"), shape, dtype).eval()
+
+
+def answers(path: Path, x: Tensor) -> NDArray[Any]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {"input": x.numpy()})
+    return np.asarray(logits)
+
+
+CASES: dict[str, tuple[Any, Sequence[int], torch.dtype]] = {
+    "lenet5": (lambda: make_model("lenet5", IMAGE, 4), IMAGE, torch.uint8),
+    "digits-cnn": (lambda: make_model("digits-cnn", (1, 8, 8), 4), (1, 8, 8), torch.float32),
+    "residual": (Residual, IMAGE, torch.uint8),
+    "mlp": (mlp, (20,), torch.float32),
+    "conv1d": (conv1d, (2, 15), torch.float32),
+}
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary", "float"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_file_answers_as_the_network_does(tmp_path: Path, case: str, votes: str) -> None:
+    make, shape, dtype = CASES[case]
+    network = deployed(make(), votes, shape, dtype)
+    made = export_onnx(network, tmp_path / "deep" / "network.onnx")
+    for count in (1, 2, 60):
+        x = inputs(shape, dtype, count)
+        assert np.allclose(answers(made.path, x), network(x), rtol=1e-4, atol=1e-4 * float(network(x).abs().max()))
+    assert made.agreement == 1 and made.nbytes == made.path.stat().st_size
+    voted = sum(slot.size for slot in Network(make()).voted)
+    assert made.votes == (voted if votes in VALUES else 0)
+
+
+@pytest.mark.parametrize(("votes", "a_byte"), [("binary", 8), ("ternary", 5)])
+def test_weights_take_their_bits_and_little_else(tmp_path: Path, votes: str, a_byte: int) -> None:
+    made = export_onnx(deployed(make_model("lenet5", IMAGE, 4), votes, IMAGE), tmp_path / "network.onnx")
+    floats = 4 * (512 * 4 + 2 * (32 + 64 + 512))  # the last layer; a scale and a shift of every output
+    assert made.votes / a_byte < made.nbytes < made.votes / a_byte + floats + 8_000
+
+
+def test_the_file_says_what_it_takes_and_what_its_outputs_mean(tmp_path: Path) -> None:
+    made = export_onnx(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.onnx")
+    model = onnx.load(made.path)
+    onnx.checker.check_model(model, full_check=True)
+    assert json.loads({each.key: each.value for each in model.metadata_props}["classes"]) == list("abcd")
+    assert model.producer_name == "fedvote"
+    ((taken,), (given,)) = model.graph.input, model.graph.output
+    assert (taken.name, taken.type.tensor_type.shape.dim[1].dim_value) == ("input", 20)
+    assert given.name == "logits" and taken.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    assert not any(part.metadata_props or part.doc_string for part in model.graph.node)
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary", "float"])
+def test_integers_between_layers_change_few_answers(tmp_path: Path, votes: str) -> None:
+    network, x = deployed(make_model("lenet5", IMAGE, 4), votes, IMAGE), inputs(IMAGE, torch.uint8, 300)
+    made = export_onnx(network, tmp_path / "int8.onnx", int8=x[:200])
+    same = answers(made.path, x[200:]).argmax(1) == network(x[200:]).argmax(1).numpy()
+    assert same.mean() >= 0.9 and made.agreement >= 0.9
+    assert made.votes == (Network(make_model("lenet5", IMAGE, 4)).D if votes in VALUES else 0)
+    plain = export_onnx(network, tmp_path / "plain.onnx")
+    assert made.nbytes < plain.nbytes / 3.5 if votes == "float" else made.nbytes < 1.1 * plain.nbytes
+    kinds = {node.op_type for node in onnx.load(made.path).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= kinds
+
+
+def test_votes_stay_votes_among_integers(tmp_path: Path) -> None:
+    """127 in their place would be as good, but sums of two products overflow 16 bits on processors without VNNI."""
+    network = deployed(make_model("lenet5", IMAGE, 4), "ternary", IMAGE)
+    export_onnx(network, tmp_path / "int8.onnx", int8=inputs(IMAGE, torch.uint8))
+    model = onnx.load(tmp_path / "int8.onnx")
+    (table,) = [each for each in model.graph.initializer if each.name == "ternary votes"]
+    assert set(onnx.numpy_helper.to_array(table).flat) == {-1, 0, 1}
+    made_by = {node.output[0]: node.op_type for node in model.graph.node}
+    weights = [node.input[0] for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    assert [made_by.get(name) for name in weights].count("Reshape") == 3
+
+
+def test_inputs_of_another_kind_are_refused(tmp_path: Path) -> None:
+    network = deployed(make_model("lenet5", IMAGE, 4), "binary", IMAGE)
+    for wrong in (inputs((3, 8, 8), torch.uint8), inputs(IMAGE, torch.float32), inputs(IMAGE, torch.uint8, 0)):
+        with pytest.raises(ConfigError, match=r"int8 is torch\.\w+ of shape .*, expected inputs as the network takes"):
+            export_onnx(network, tmp_path / "network.onnx", int8=wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_answers_otherwise_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, module = deployed(mlp(), "binary", (20,), torch.float32), importlib.import_module("fedvote.export.onnx")
+    scaled = module._decoder
+
+    def wrong(name: str, packed: Any) -> Any:
+        constants, nodes = scaled(name, packed)
+        kept = [each for each in constants if not each.name.endswith(".packed")]
+        return [*kept, onnx.numpy_helper.from_array(255 - packed.bytes, f"{name}.packed")], nodes
+
+    monkeypatch.setattr(module, "_decoder", wrong)
+    with pytest.raises(ModelError, match="answers differently from the network"):
+        export_onnx(network, tmp_path / "network.onnx")
+    with pytest.raises(ModelError, match="inputs the same class as with floats, expected 90%"):
+        export_onnx(network, tmp_path / "network.onnx", int8=inputs((20,), torch.float32))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_network_that_cannot_be_translated_is_named(tmp_path: Path) -> None:
+    class Odd(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x if float(x.sum()) > 0 else -x  # which a graph cannot say
+
+    network = Deployed(Odd(), (), (), "ab", (2,), torch.float32).eval()
+    with pytest.raises(ModelError, match="torch cannot translate the network to ONNX: "):
+        export_onnx(network, tmp_path / "network.onnx")
+
+
+@pytest.mark.parametrize("library", ["onnx", "onnxscript", "onnxruntime"])
+def test_what_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigError, match=rf"need {library}, which is not installed: pip install 'fedvote\[onnx\]'"):
+        export_onnx(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.onnx")
+
+
+def test_accuracy_is_that_of_the_network(tmp_path: Path) -> None:
+    network, x = deployed(mlp(), "binary", (20,), torch.float32), inputs((20,), torch.float32, 250)
+    y = network(x).argmax(1)
+    y[:50] = (y[:50] + 1) % 4
+    made = export_onnx(network, tmp_path / "network.onnx")
+    assert accuracy(made.path, Examples(x, y)) == 0.8

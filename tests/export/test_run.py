@@ -1,0 +1,57 @@
+"""From a run folder to a file for other programs, by the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from fedvote import ConfigError, load_network
+from fedvote.config import read
+from fedvote.experiment import dataset, run
+from fedvote.export.run import export_run
+from fedvote.folder import RunFolder
+
+FAST = ["rounds=2", "local.steps=10", "federation.clients=3"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run")
+    list(run(read("quickstart", FAST), RunFolder(path), device="cpu"))
+    return path
+
+
+def test_a_run_is_exported_beside_its_network_and_judged_as_the_run_judged_it(folder: Path) -> None:
+    made, accuracy = export_run(folder, test=True)
+    assert made.path == folder / "network.onnx" and made.votes == 12944
+    assert accuracy == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
+    x = dataset("digits").test.x[:50]
+    session = onnxruntime.InferenceSession(made.path, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {"input": x.numpy()})
+    with torch.no_grad():
+        assert np.allclose(logits, load_network(folder)(x), atol=1e-3)
+
+
+def test_integers_take_their_ranges_from_the_training_data_of_the_run(folder: Path) -> None:
+    made, accuracy = export_run(folder, int8=True, test=True)
+    assert made.path == folder / "network-int8.onnx" and made.agreement >= 0.9
+    assert accuracy == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"], abs=0.02)
+
+
+def test_the_network_alone_is_enough_unless_data_are_needed(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "network.safetensors"
+    alone.write_bytes((folder / "network.safetensors").read_bytes())
+    made, accuracy = export_run(alone)
+    assert made.path == tmp_path / "network.onnx" and accuracy is None
+    for needed in ({"int8": True}, {"test": True}):
+        with pytest.raises(ConfigError, match="is no run folder, so that its data are not known"):
+            export_run(alone, **needed)
+
+
+def test_a_format_that_is_not_there_is_refused_with_those_that_are(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx"):
+        export_run(folder, "tflite")
