@@ -169,7 +169,7 @@ def report(
 @app.command()
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its network.safetensors.")],
-    to: Annotated[str, typer.Option(help="The format: onnx.")] = "onnx",
+    to: Annotated[str, typer.Option(help="The format: onnx, or c for small devices.")] = "onnx",
     out: Annotated[Path | None, typer.Option(help="The file; else network.FORMAT beside the run's own.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Activations of 8 bits: faster. Needs the run's data.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Also judge the file on the run's test data.")] = False,
@@ -179,7 +179,10 @@ def export(
 
     made, accuracy = export_run(run, to, out, int8, test)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
-    typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {made.agreement:.1%} of inputs as the network")
+    tried = (
+        "not tried, for want of a C compiler" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
+    )
+    typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {tried}")
     if accuracy is not None:
         typer.echo(f"accuracy on the test data: {accuracy:.2%}")
 

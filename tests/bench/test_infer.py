@@ -8,12 +8,12 @@ import pytest
 
 from fedvote import ConfigError
 from fedvote.bench import measure
-from fedvote.bench.infer import WAYS, bench_infer
+from fedvote.bench.infer import C_WAYS, WAYS, bench_infer
 
 
 def test_every_way_has_a_row_and_packed_files_are_small() -> None:
-    rows = bench_infer(["small-cnn"], repeats=1)
-    assert [row["way"] for row in rows] == list(WAYS)
+    *rows, binary, ternary = bench_infer(["small-cnn"], repeats=1)
+    assert [row["way"] for row in (*rows, binary, ternary)] == [*WAYS, *C_WAYS]
     size = {row["way"]: row["megabytes"] for row in rows}
     assert size["binary"] < size["float"] / 25 and size["ternary"] < size["float"] / 15
     assert size["binary, int8"] < size["float"] / 25
@@ -22,6 +22,10 @@ def test_every_way_has_a_row_and_packed_files_are_small() -> None:
         for batch in (1, 100):
             whole = row[f"of_float_{batch}"] * row[f"milliseconds_{batch}"]
             assert whole == pytest.approx(rows[0][f"milliseconds_{batch}"])
+
+    for row in (binary, ternary):
+        assert row["of_float_1"] * row["milliseconds_1"] == pytest.approx(rows[0]["milliseconds_1"])
+        assert 0 < row["milliseconds_1"] < math.inf and row["megabytes"] < size["float"] / 10
 
 
 def test_clients_cannot_be_chosen() -> None:

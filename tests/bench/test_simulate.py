@@ -60,7 +60,7 @@ def test_what_is_chosen_is_measured_and_nothing_else(monkeypatch: pytest.MonkeyP
     [
         (("simulate", ["vgg"], []), "no benchmark of vgg; networks: lenet5, vgg7, small-cnn"),
         (("simulate", [], [0]), "clients is 0, expected a whole number above 0"),
-        (("codec", ["vgg7"], []), "can be chosen for simulate, not for codec"),
+        (("codec", ["vgg7"], []), "numbers of clients for simulate, not for codec"),
     ],
 )
 def test_a_choice_that_there_is_not_is_refused(arguments: tuple[str, list[str], list[int]], message: str) -> None:

@@ -24,7 +24,7 @@ def measure(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) 
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
     if (models and name not in ("simulate", "infer")) or (clients and name != "simulate"):
         raise ConfigError(
-            f"networks can be chosen for simulate and infer, numbers of clients for simulate, not for {name}"
+            f"networks are chosen for simulate and infer, numbers of clients for simulate, not for {name}"
         )
     module, _, function = BENCHMARKS[name].partition(":")
     try:
@@ -46,4 +46,4 @@ def table(rows: Rows) -> str:
 
 def text(value: Any) -> str:
     """A number as tables show it."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)

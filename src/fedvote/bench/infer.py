@@ -1,11 +1,13 @@
-"""Size, loading time and speed of exported networks in ONNX Runtime, beside the same network with float weights.
+"""Size, loading time and speed of exported networks: in ONNX Runtime on all cores, and as C on one.
 
-Networks are drawn, not trained: neither depends on which votes they hold. `of_float` is how many times faster than the
-float file of the same network in the same run.
+Networks are drawn, not trained: nothing of this depends on which votes they hold. `of_float` is how many times faster
+than the float file of the same network in ONNX Runtime in the same run. C takes one input at a time.
 """
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnxruntime
 import torch
 from torch import Tensor
 
 from fedvote.core import Weights
 from fedvote.deployed import Deployed
+from fedvote.export.c import Program, load
 from fedvote.export.onnx import INPUT, export_onnx
 from fedvote.models import make_model
 from fedvote.network import Network
@@ -27,6 +31,8 @@ from fedvote.quantize import BINARY, TERNARY
 MODELS = ("lenet5", "vgg7")
 SHAPE, CLASSES = (3, 32, 32), 10
 WAYS = ("float", "binary", "ternary", "binary, int8", "ternary, int8")
+C_WAYS = ("binary, C", "ternary, C")
+C_OPTIONS = ("-O3", "-march=native", "-ffast-math")
 BATCHES = (1, 100)
 
 
@@ -56,11 +62,11 @@ def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
         files = {way: Path(folder) / f"{way}.onnx" for way in WAYS}
         for way, file in files.items():
             export_onnx(drawn(model, way.partition(",")[0], inputs), file, inputs if "int8" in way else None)
-        load = _least({way: partial(_session, file) for way, file in files.items()}, max(1, repeats // 4))
+        loading = _least({way: partial(_session, file) for way, file in files.items()}, max(1, repeats // 4))
         sessions = {way: _session(file) for way, file in files.items()}
         sizes = {way: file.stat().st_size for way, file in files.items()}
     rows: list[dict[str, Any]] = [
-        {"model": model, "way": way, "megabytes": sizes[way] / 1e6, "load_milliseconds": 1000 * load[way]}
+        {"model": model, "way": way, "megabytes": sizes[way] / 1e6, "load_milliseconds": 1000 * loading[way]}
         for way in WAYS
     ]
     for batch in BATCHES:
@@ -70,7 +76,23 @@ def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
         for row in rows:
             row[f"milliseconds_{batch}"] = 1000 * found[row["way"]]
             row[f"of_float_{batch}"] = found["float"] / found[row["way"]]
+    if shutil.which("cc"):
+        rows += [_c_row(model, way, inputs, rows[0], repeats) for way in C_WAYS]
     return rows
+
+
+def _c_row(model: str, way: str, inputs: Tensor, beside: dict[str, Any], repeats: int) -> dict[str, Any]:
+    program = Program(drawn(model, way.partition(",")[0], inputs), "network")
+    x, y = inputs[0].numpy(), np.empty(CLASSES, np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        function = load(program, Path(folder), options=C_OPTIONS)
+        places = [values.ctypes.data_as(ctypes.c_void_p) for values in (x, y)]
+        seconds = _least({way: partial(function, *places)}, max(1, repeats // 4))[way]
+    return {
+        "model": model, "way": way, "megabytes": program.constant_bytes / 1e6, "load_milliseconds": None,
+        "milliseconds_1": 1000 * seconds, "of_float_1": beside["milliseconds_1"] / (1000 * seconds),
+        "milliseconds_100": None, "of_float_100": None,
+    }  # fmt: skip
 
 
 def _session(file: Path) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from fedvote.export.onnx import Exported, export_onnx
+from fedvote.export.c import export_c
+from fedvote.export.exported import Exported
+from fedvote.export.onnx import export_onnx
 
-__all__ = ["Exported", "export_onnx"]
+__all__ = ["Exported", "export_c", "export_onnx"]

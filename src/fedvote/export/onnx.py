@@ -14,7 +14,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from torch import Tensor
 from fedvote.core import ConfigError, Examples, ModelError
 from fedvote.deployed import Deployed
 from fedvote.draft import draft
+from fedvote.export.exported import Exported, agreement, examples
 from fedvote.export.int8 import with_int8
 from fedvote.export.packing import BITS, Packed, pack
 
@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 OPSET = 18
 INPUT, OUTPUT = "input", "logits"
 TRIED = 4  # inputs on which a file of floats has to answer as the network does
-TOLERANCE = 1e-3  # of the largest output, by which its answers may differ
-AGREEMENT = 0.9  # of the inputs that a file with integers has to call the same class as the network does
-
-
-@dataclass(frozen=True)
-class Exported:
-    path: Path
-    nbytes: int
-    votes: int  # weights that are packed
-    agreement: float  # share of inputs that file and network call the same class
 
 
 def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None) -> Exported:
@@ -53,21 +43,22 @@ def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None)
     `int8`: some hundred inputs, to run the layers between them on integers of 8 bits, in the ranges that these make.
     """
     onnx, _ = _library("onnx"), _library("onnxruntime")
-    tried = _examples(network, TRIED) if int8 is None else _checked(int8, network)
-    with torch.no_grad():
-        model = _translated(network)
+    tried = examples(network, TRIED) if int8 is None else _checked(int8, network)
+    model = translated(network)
     if int8 is not None:
         model = with_int8(model, INPUT, tried.numpy())
     votes = _pack_weights(model)
     _describe(model, network)
     onnx.checker.check_model(model)
     written = model.SerializeToString()
-    agreement = _agreement(written, network, tried, exact=int8 is None)
+    session = _session(written)
+    answers = np.concatenate([_answers(session, some) for some in tried.split(100)])
+    same = agreement(answers, network, tried, exact=int8 is None)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with draft(path) as part:
         part.write_bytes(written)
-    return Exported(path, len(written), votes, agreement)
+    return Exported(path, len(written), votes, same)
 
 
 def accuracy(path: Path | str, examples: Examples, batch: int = 100) -> float:
@@ -87,12 +78,13 @@ def _library(name: str) -> Any:
         raise ConfigError(f"ONNX files need {name}, which is not installed: pip install 'fedvote[onnx]'") from error
 
 
-def _translated(network: Deployed) -> ModelProto:
+def translated(network: Deployed) -> ModelProto:
+    """The network as an ONNX graph, its batch norms folded into the layers before them."""
     _library("onnxscript")
     try:
-        with _quiet():
+        with _quiet(), torch.no_grad():
             program = torch.onnx.export(
-                network, (_examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
+                network, (examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
                 output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
             )  # fmt: skip
     except Exception as error:
@@ -114,15 +106,6 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def _examples(network: Deployed, count: int) -> Tensor:
-    """Random inputs of the kind that the network takes."""
-    lots = torch.Generator().manual_seed(0)
-    shape = (count, *network.shape)
-    if network.dtype == torch.uint8:
-        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=lots)
-    return torch.randn(shape, generator=lots).to(network.dtype)
 
 
 def _checked(inputs: Tensor, network: Deployed) -> Tensor:
@@ -200,27 +183,6 @@ def _describe(model: ModelProto, network: Deployed) -> None:
         node.doc_string = ""
     del model.metadata_props[:]
     helper.set_model_props(model, {"classes": json.dumps(network.classes)})
-
-
-def _agreement(written: bytes, network: Deployed, x: Tensor, exact: bool) -> float:
-    """The share of inputs that the file and the network call the same class; a file that is wrong is refused."""
-    session = _session(written)
-    found = np.concatenate([_answers(session, some) for some in x.split(100)])
-    with torch.no_grad():
-        expected = torch.cat([network(some) for some in x.split(100)]).numpy()
-    agreement = float((found.argmax(1) == expected.argmax(1)).mean())
-    difference = np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-12)
-    if exact and not difference <= TOLERANCE:
-        raise ModelError(
-            f"the ONNX file answers differently from the network, by {difference:.1%} of the largest output: "
-            "one of its layers is translated wrongly; export the network's nn.Module by another tool"
-        )
-    if not exact and agreement < AGREEMENT:
-        raise ModelError(
-            f"with integers of 8 bits the network calls only {agreement:.1%} of {len(x)} inputs the same class as with "
-            f"floats, expected {AGREEMENT:.0%}: give more typical inputs, or export without int8"
-        )
-    return agreement
 
 
 def _session(written: bytes) -> Any:

@@ -41,6 +41,8 @@ class Packed:
 
 def pack(weight: NDArray[Any]) -> Packed | None:
     """The weight as votes, if it is one that votes can say, and smaller so."""
+    if not np.isfinite(weight).all():
+        return None
     for output in (0, weight.ndim - 1):  # the axis of outputs, as layers have it and as products have it
         others = tuple(axis for axis in range(weight.ndim) if axis != output)
         scale = np.abs(weight).max(axis=others, keepdims=True, initial=0)

@@ -9,10 +9,12 @@ import torch
 from fedvote.core import ConfigError, Dataset, Key
 from fedvote.deployed import load_network
 from fedvote.experiment import dataset
-from fedvote.export.onnx import Exported, accuracy, export_onnx
+from fedvote.export.c import export_c
+from fedvote.export.exported import Exported
+from fedvote.export.onnx import accuracy, export_onnx
 from fedvote.folder import RunFolder
 
-FORMATS = {"onnx": export_onnx}
+FORMATS = {"onnx": export_onnx, "c": export_c}
 CALIBRATED_ON = 200  # training inputs, which the ranges of integers are taken from
 
 
@@ -25,6 +27,8 @@ def export_run(
     """
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
+    if test and to != "onnx":
+        raise ConfigError(f"only ONNX files are judged on test data, not {to}: leave --test away")
     network = load_network(run)
     data = _data(run) if int8 or test else None
     inputs = None

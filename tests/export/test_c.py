@@ -1,0 +1,138 @@
+"""The C program answers as the network does, in little memory, and compilers have nothing to say about it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fedvote.core import ConfigError, ModelError
+from fedvote.deployed import Deployed
+from fedvote.export import c
+from fedvote.export.c import Program, _first_fit, export_c, run
+from tests.export.networks import CASES, IMAGE, VALUES, deployed, inputs, mlp
+
+STRICT = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-pedantic", "-Werror")
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+@needs_compiler
+@pytest.mark.parametrize("votes", ["binary", "ternary", "float"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
+    make, shape, dtype = CASES[case]
+    network, x = deployed(make(), votes, shape, dtype), inputs(shape, dtype, 5)
+    program = Program(network, "network")
+    answers, expected = run(program, x, options=STRICT), network(x).numpy()
+    assert answers is not None
+    assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    again = run(program, x.flip(0), options=STRICT)
+    assert again is not None and np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
+
+
+class Pooled(nn.Module):
+    """What the other networks have not: strides, dilations, edges of one side, pooling over the edge, constants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, (3, 5), stride=(2, 1), padding=(1, 0), dilation=(1, 2))
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1, ceil_mode=True)
+        self.last = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.pool(torch.relu(self.first(2 * x)))
+        x = (x - torch.arange(6.0).view(6, 1, 1)) * x / 3 + 1
+        y: Tensor = self.last(x.mean((2, 3)))
+        return y
+
+
+@needs_compiler
+def test_windows_of_every_kind() -> None:
+    network, x = deployed(Pooled(), "binary", IMAGE), inputs(IMAGE, torch.uint8, 5)
+    answers, expected = run(Program(network, "network"), x, options=STRICT), network(x).numpy()
+    assert answers is not None
+    assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@needs_compiler
+def test_a_file_and_its_header_go_into_another_program(tmp_path: Path) -> None:
+    network = deployed(mlp(), "binary", (20,), torch.float32)
+    made = export_c(network, tmp_path / "my-net.c")
+    assert made.path == tmp_path / "my-net.c" and made.agreement == 1
+    (tmp_path / "main.cpp").write_text("""
+        #include <cstdio>
+        #include "my-net.h"
+        int main() {
+            float x[MY_NET_INPUTS], y[MY_NET_OUTPUTS];
+            for (int i = 0; i < MY_NET_INPUTS; i++) x[i] = i / 10.0f - 1;
+            my_net_run(x, y);
+            for (int i = 0; i < MY_NET_OUTPUTS; i++) printf("%s %.6f\\n", my_net_classes[i], y[i]);
+        }
+    """)
+    build = "cc -std=c99 -c my-net.c -o net.o && c++ main.cpp net.o -o main && ./main"
+    said = subprocess.run(build, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    labels, numbers = zip(*(line.split() for line in said.splitlines()), strict=True)
+    x = torch.arange(20)[None] / 10 - 1
+    assert labels == tuple("abcd") and [float(each) for each in numbers] == pytest.approx(
+        network(x)[0].tolist(), abs=1e-3
+    )
+
+
+@needs_compiler
+@pytest.mark.parametrize(("votes", "bits"), [("binary", 1), ("ternary", 2)])
+def test_votes_stay_packed_in_memory(tmp_path: Path, votes: str, bits: int) -> None:
+    make, shape, dtype = CASES["lenet5"]
+    program = Program(deployed(make(), votes, shape, dtype), "network")
+    floats = 4 * (512 * 4 + 2 * (32 + 64 + 512) + 1)
+    assert program.votes * bits / 8 <= program.constant_bytes < program.votes * bits / 8 + floats + 100
+    (tmp_path / "network.c").write_text(program.source)
+    (tmp_path / "network.h").write_text(program.header)
+    subprocess.run(["cc", "-Os", "-c", "network.c"], cwd=tmp_path, check=True)
+    text, data, bss, *_ = subprocess.run(
+        ["size", "network.o"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.splitlines()[1].split()  # fmt: skip
+    assert int(text) + int(data) < program.constant_bytes + 6_000 and int(bss) <= program.working_bytes + 100
+
+
+def test_values_share_memory() -> None:
+    """At most a layer's input and its output are held, 8 x 16 x 16 each, and a gap where the image was."""
+    make, shape, dtype = CASES["residual"]
+    program = Program(deployed(make(), "binary", shape, dtype), "network")
+    assert program.memory <= (8 + 8 + 3) * 16 * 16
+    assert _first_fit([], 5) == 0 and _first_fit([(0, 4), (6, 8)], 2) == 4 and _first_fit([(0, 4), (6, 8)], 3) == 8
+
+
+def test_what_there_is_no_c_for_is_named(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 14 * 14, 4))
+    with pytest.raises(
+        ModelError, match=r"a Tanh of inputs of shape .*, for which there is no C yet: there is conv.*onnx"
+    ):
+        export_c(deployed(module, "binary", IMAGE), tmp_path / "network.c")
+    with pytest.raises(ConfigError, match="int8 is for ONNX files"):
+        export_c(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.c", inputs((20,), torch.float32))
+    with pytest.raises(ConfigError, match=r"takes torch\.float64, expected one of torch\.uint8, torch\.float32"):
+        export_c(Deployed(mlp(), (), (), "abcd", (20,), torch.float64), tmp_path / "network.c")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_answers_otherwise_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = deployed(mlp(), "binary", (20,), torch.float32)
+    monkeypatch.setattr(c, "run", lambda program, x: np.ones((len(x), 4), np.float32))
+    with pytest.raises(ModelError, match="answers differently from the network"):
+        export_c(network, tmp_path / "network.c")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(c, "run", lambda program, x: None)
+    assert export_c(network, tmp_path / "network.c").agreement is None
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    network = deployed(mlp(), "float", (20,), torch.float32)
+    network.get_parameter("network.0.weight").data[0, 0] = torch.nan
+    with pytest.raises(ModelError, match="a weight of nan, expected a finite number"):
+        export_c(network, tmp_path / "network.c")
+    assert VALUES.keys() == {"binary", "ternary"}
