@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
+import fedvote
 from fedvote import load_network
 from fedvote.config import read
-from fedvote.experiment import run
+from fedvote.experiment import dataset, run
 from fedvote.folder import RunFolder
 
 README = Path(__file__).parent.parent / "README.md"
@@ -25,6 +27,17 @@ def test_the_ten_lines_train_a_binary_network() -> None:
     x, y = names["data"].test.take(slice(None))
     one_at_a_time = torch.cat([names["binary"](row[None]) for row in x]).argmax(1)
     assert float((one_at_a_time == y).float().mean()) > 0.85
+
+
+def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (README.parent / "docs" / "export.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    list(run(read("quickstart", ["rounds=1", "local.steps=2"]), RunFolder(tmp_path / "runs" / "a"), device="cpu"))
+    exec(code, {"fedvote": fedvote, "data": dataset("digits")})
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "network.onnx", "network-int8.onnx", "network.c", "network.h", "runs"
+    }  # fmt: skip
 
 
 def test_every_file_it_links_to_is_there() -> None:

@@ -4,6 +4,7 @@ from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError
 from fedvote.data.arrays import from_arrays, from_torch
 from fedvote.deployed import load_network
 from fedvote.engines.simulate import Simulation
+from fedvote.export import export_c, export_onnx
 from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
 from fedvote.network import Network
 
@@ -27,6 +28,8 @@ __all__ = [
     "Signum",
     "Simulation",
     "WireError",
+    "export_c",
+    "export_onnx",
     "from_arrays",
     "from_torch",
     "load_network",
