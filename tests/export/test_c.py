@@ -35,6 +35,14 @@ def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
     assert again is not None and np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
 
 
+@needs_compiler
+@pytest.mark.parametrize("pixels", [1, 3, 500])
+def test_pixels_are_taken_as_many_at_a_time_as_one_likes(pixels: int) -> None:
+    network, x = deployed(CASES["residual"][0](), "ternary", IMAGE), inputs(IMAGE, torch.uint8, 3)
+    answers = run(Program(network, "network"), x, options=(*STRICT, f"-DFV_PIXELS={pixels}"))
+    assert answers is not None and np.allclose(answers, network(x), rtol=1e-4, atol=1e-3)
+
+
 class Pooled(nn.Module):
     """What the other networks have not: strides, dilations, edges of one side, pooling over the edge, constants."""
 

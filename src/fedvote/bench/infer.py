@@ -32,7 +32,7 @@ MODELS = ("lenet5", "vgg7")
 SHAPE, CLASSES = (3, 32, 32), 10
 WAYS = ("float", "binary", "ternary", "binary, int8", "ternary, int8")
 C_WAYS = ("binary, C", "ternary, C")
-C_OPTIONS = ("-O3", "-march=native", "-ffast-math")
+C_OPTIONS = ("-O3", "-march=native")  # -ffast-math would change how this whole process computes
 BATCHES = (1, 100)
 
 

@@ -34,7 +34,8 @@ from fedvote.export.packing import pack
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-CHUNK = 8  # bytes of votes at a time, as in runtime.c
+CHUNK, PIXELS = 8, 16  # bytes of votes, and pixels, at a time, as in runtime.c
+STACK = 4 * 2 * CHUNK * 16  # bytes of tables for one pixel
 TRIED = 4  # inputs on which the program has to answer as the network does
 KINDS = {torch.uint8: "uint8_t", torch.float32: "float"}
 EACH = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
@@ -123,13 +124,17 @@ class Program:
     @property
     def working_bytes(self) -> int:
         """Of memory that is written to."""
-        return 4 * (self.memory + self.patch + self.sums)
+        return self._working_bytes(PIXELS)
+
+    def _working_bytes(self, pixels: int) -> int:
+        return 4 * self.memory + pixels * (4 * (self.patch + self.sums) + STACK)
 
     @property
     def header(self) -> str:
         name, upper = self.name, self.name.upper()
         return f"""\
-/* A network, made by fedvote: {self.constant_bytes:,} bytes of constants, {self.working_bytes:,} of working memory. */
+/* A network, made by fedvote: {self.constant_bytes:,} bytes of constants, {self.working_bytes:,} of working memory and
+   stack; {self._working_bytes(1):,} if it is compiled with -DFV_PIXELS=1, which is slower with vector instructions. */
 #ifndef {upper}_H
 #define {upper}_H
 
@@ -162,7 +167,8 @@ void {name}_run(const {self._kind} *input, float *logits);
         lines = [
             f'#include "{self.file}.h"', "", runtime, "/* The weights. */", "", *self._arrays, "",
             f"const char *const {self.name}_classes[] = {{{labels}}};", "",
-            f"static float memory[{max(1, self.memory)}], patch[{max(1, self.patch)}], sums[{max(1, self.sums)}];", "",
+            f"static float memory[{max(1, self.memory)}];",
+            f"static float patch[{max(1, self.patch)} * FV_PIXELS], sums[{max(1, self.sums)} * FV_PIXELS];", "",
             f"void {self.name}_run(const {self._kind} *input, float *logits)", "{",
             "    (void)patch, (void)sums, (void)memory;", *(f"    {call}" for call in self._calls), "}", "",
         ]  # fmt: skip

@@ -2,12 +2,18 @@
 
    Of every four inputs, the sums of all 16 subsets are put into a table; half a byte of weights looks one of them up. A
    table serves all outputs. A layer of binary votes is 2 * (inputs with a vote of +1) - (all inputs), one of ternary votes
-   (inputs with a vote of +1) - (inputs with a vote of -1). */
+   (inputs with a vote of +1) - (inputs with a vote of -1).
+
+   Convolutions take FV_PIXELS pixels side by side, which vector instructions do at once: numbers of pixels lie next to
+   each other. Compile with -O3 where there are such instructions, with -DFV_PIXELS=1 where memory is scarce. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#ifndef FV_PIXELS
+#define FV_PIXELS 16
+#endif
 #define FV_CHUNK 8 /* bytes of votes that tables are made for at a time */
 
 typedef struct {
@@ -18,53 +24,70 @@ typedef struct {
 } fv_weights;
 
 /* Sums of the inputs of all subsets; inputs beyond the end are 0. */
-static inline void fv_tables(const float *x, int count, float tables[2 * FV_CHUNK][16])
+static inline void fv_tables(const float *x, int count, float *tables, int P)
 {
-    for (int quad = 0; 4 * quad < count; quad++) {
-        float *t = tables[quad];
-        t[0] = 0;
+    for (int quad = 0; 4 * quad < count; quad++, tables += 16 * P) {
+        for (int p = 0; p < P; p++) tables[p] = 0;
         for (int i = 0; i < 4; i++) { /* the first input is the highest bit */
-            float value = 4 * quad + 3 - i < count ? x[4 * quad + 3 - i] : 0;
-            for (int m = 0; m < 1 << i; m++) t[(1 << i) + m] = t[m] + value;
+            int from = 4 * quad + 3 - i;
+            for (int m = 0; m < 1 << i; m++)
+                for (int p = 0; p < P; p++)
+                    tables[((1 << i) + m) * P + p] = tables[m * P + p] + (from < count ? x[from * P + p] : 0);
         }
     }
 }
 
-static inline float fv_lookup(const uint8_t *votes, int bytes, float tables[2 * FV_CHUNK][16])
+/* Adds up, with this sign, what the votes look up. */
+static inline void fv_lookup(const uint8_t *votes, int bytes, const float *tables, float sign, float *y, int P)
 {
-    float sum = 0;
-    for (int b = 0; b < bytes; b++) sum += tables[2 * b][votes[b] >> 4] + tables[2 * b + 1][votes[b] & 15];
-    return sum;
+    float sum[FV_PIXELS];
+    for (int p = 0; p < P; p++) sum[p] = 0;
+    for (int b = 0; b < bytes; b++, tables += 32 * P) {
+        const float *high = tables + (votes[b] >> 4) * P, *low = tables + (16 + (votes[b] & 15)) * P;
+        for (int p = 0; p < P; p++) sum[p] += high[p] + low[p];
+    }
+    for (int p = 0; p < P; p++) y[p] += sign * sum[p];
 }
 
-/* y = W x + bias */
-static inline void fv_product(const fv_weights *w, const float *x, float *y)
+/* y = W x + bias, for P pixels */
+static inline void fv_products(const fv_weights *w, const float *x, float *y, int P)
 {
     if (w->floats) {
         for (int o = 0; o < w->outputs; o++) {
-            float sum = w->bias ? w->bias[o] : 0;
-            for (int i = 0; i < w->inputs; i++) sum += w->floats[(size_t)o * w->inputs + i] * x[i];
-            y[o] = sum;
+            const float *row = w->floats + (size_t)o * w->inputs;
+            float sum[FV_PIXELS];
+            for (int p = 0; p < P; p++) sum[p] = w->bias ? w->bias[o] : 0;
+            for (int i = 0; i < w->inputs; i++)
+                for (int p = 0; p < P; p++) sum[p] += row[i] * x[i * P + p];
+            for (int p = 0; p < P; p++) y[o * P + p] = sum[p];
         }
         return;
     }
-    float tables[2 * FV_CHUNK][16], all = 0;
-    memset(tables, 0, sizeof tables);
-    memset(y, 0, sizeof *y * w->outputs);
+    float tables[2 * FV_CHUNK * 16 * FV_PIXELS], all[FV_PIXELS];
+    for (int p = 0; p < P; p++) all[p] = 0;
+    for (int i = 0; i < w->outputs * P; i++) y[i] = 0;
     size_t at = 0;
     for (int first = 0; first < w->inputs; first += 8 * FV_CHUNK) {
         int count = w->inputs - first < 8 * FV_CHUNK ? w->inputs - first : 8 * FV_CHUNK, bytes = (count + 7) / 8;
-        fv_tables(x + first, count, tables);
-        for (int i = 0; i < count; i++) all += x[first + i];
+        if (count % 8) memset(tables, 0, sizeof tables); /* a byte looks up two tables, of which one may be missing */
+        fv_tables(x + first * P, count, tables, P);
+        for (int i = 0; i < count; i++)
+            for (int p = 0; p < P; p++) all[p] += x[(first + i) * P + p];
         for (int o = 0; o < w->outputs; o++, at += bytes) {
-            y[o] += fv_lookup(w->positive + at, bytes, tables);
-            if (w->negative) y[o] -= fv_lookup(w->negative + at, bytes, tables);
+            fv_lookup(w->positive + at, bytes, tables, 1, y + o * P, P);
+            if (w->negative) fv_lookup(w->negative + at, bytes, tables, -1, y + o * P, P);
         }
     }
-    for (int o = 0; o < w->outputs; o++) {
-        float sum = w->negative ? y[o] : 2 * y[o] - all;
-        y[o] = sum * w->scale[o] + (w->bias ? w->bias[o] : 0);
-    }
+    for (int o = 0; o < w->outputs; o++)
+        for (int p = 0; p < P; p++) {
+            float sum = w->negative ? y[o * P + p] : 2 * y[o * P + p] - all[p];
+            y[o * P + p] = sum * w->scale[o] + (w->bias ? w->bias[o] : 0);
+        }
+}
+
+static inline void fv_product(const fv_weights *w, const float *x, float *y)
+{
+    fv_products(w, x, y, 1);
 }
 
 /* Images: (channels, height, width). Windows may reach over the edge, where there are zeros. */
@@ -74,28 +97,37 @@ typedef struct {
     int kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
 } fv_window;
 
+/* What a window sees in one place, every FV_PIXELS-th number of the patch. */
+static inline void fv_see(const fv_window *v, int first, int last, int oy, int ox, const float *x, float *patch)
+{
+    for (int c = first; c < last; c++)
+        for (int ky = 0; ky < v->kernel_y; ky++) {
+            int iy = oy * v->stride_y + ky * v->dilation_y - v->pad_y;
+            for (int kx = 0; kx < v->kernel_x; kx++, patch += FV_PIXELS) {
+                int ix = ox * v->stride_x + kx * v->dilation_x - v->pad_x;
+                int inside = iy >= 0 && iy < v->height && ix >= 0 && ix < v->width;
+                *patch = inside ? x[((size_t)c * v->height + iy) * v->width + ix] : 0;
+            }
+        }
+}
+
 /* One weight for each group of channels. `patch` and `sums` are working memory. */
 static inline void fv_conv(const fv_weights *w, int groups, const fv_window *v, const float *x, float *y, float *patch,
-                    float *sums)
+                           float *sums)
 {
     int channels = v->channels / groups, pixels = v->out_height * v->out_width;
     for (int g = 0; g < groups; g++)
-        for (int oy = 0; oy < v->out_height; oy++)
-            for (int ox = 0; ox < v->out_width; ox++) {
-                float *p = patch;
-                for (int c = g * channels; c < (g + 1) * channels; c++)
-                    for (int ky = 0; ky < v->kernel_y; ky++) {
-                        int iy = oy * v->stride_y + ky * v->dilation_y - v->pad_y;
-                        for (int kx = 0; kx < v->kernel_x; kx++) {
-                            int ix = ox * v->stride_x + kx * v->dilation_x - v->pad_x;
-                            int inside = iy >= 0 && iy < v->height && ix >= 0 && ix < v->width;
-                            *p++ = inside ? x[((size_t)c * v->height + iy) * v->width + ix] : 0;
-                        }
-                    }
-                fv_product(&w[g], patch, sums);
-                for (int o = 0; o < w[g].outputs; o++)
-                    y[(size_t)(g * w[g].outputs + o) * pixels + oy * v->out_width + ox] = sums[o];
+        for (int q = 0; q < pixels; q += FV_PIXELS) {
+            int count = pixels - q < FV_PIXELS ? pixels - q : FV_PIXELS;
+            for (int p = 0; p < FV_PIXELS; p++) { /* beyond the end, the last pixel again */
+                int at = q + (p < count ? p : count - 1);
+                fv_see(v, g * channels, (g + 1) * channels, at / v->out_width, at % v->out_width, x, patch + p);
             }
+            fv_products(&w[g], patch, sums, FV_PIXELS);
+            for (int o = 0; o < w[g].outputs; o++)
+                for (int p = 0; p < count; p++)
+                    y[(size_t)(g * w[g].outputs + o) * pixels + q + p] = sums[o * FV_PIXELS + p];
+        }
 }
 
 static inline void fv_max_pool(const fv_window *v, const float *x, float *y)
