@@ -55,7 +55,7 @@ static inline void fv_products(const fv_weights *w, const float *x, float *y, in
     if (w->floats) {
         for (int o = 0; o < w->outputs; o++) {
             const float *row = w->floats + (size_t)o * w->inputs;
-            float sum[FV_PIXELS];
+            float sum[FV_PIXELS] = {0};
             for (int p = 0; p < P; p++) sum[p] = w->bias ? w->bias[o] : 0;
             for (int i = 0; i < w->inputs; i++)
                 for (int p = 0; p < P; p++) sum[p] += row[i] * x[i * P + p];
