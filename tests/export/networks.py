@@ -64,7 +64,7 @@ def deployed(module: nn.Module, votes: str, shape: Sequence[int], dtype: torch.d
 
 
 CASES: dict[str, tuple[Callable[[], nn.Module], Sequence[int], torch.dtype]] = {
-    "lenet5": (lambda: make_model("lenet5", IMAGE, 4), IMAGE, torch.uint8),
+    "lenet5": (lambda: make_model("lenet5", (1, 8, 8), 4), (1, 8, 8), torch.uint8),
     "digits-cnn": (lambda: make_model("digits-cnn", (1, 8, 8), 4), (1, 8, 8), torch.float32),
     "residual": (Residual, IMAGE, torch.uint8),
     "mlp": (mlp, (20,), torch.float32),
