@@ -115,12 +115,27 @@ def test_values_share_memory() -> None:
     assert _first_fit([], 5) == 0 and _first_fit([(0, 4), (6, 8)], 2) == 4 and _first_fit([(0, 4), (6, 8)], 3) == 8
 
 
+class Squared(nn.Module):
+    """A product of two values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x).view(-1, 4, 4)
+        y: Tensor = self.last((x @ x).flatten(1))
+        return y
+
+
 def test_what_there_is_no_c_for_is_named(tmp_path: Path) -> None:
     module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 14 * 14, 4))
     with pytest.raises(
         ModelError, match=r"a Tanh of inputs of shape .*, for which there is no C yet: there is conv.*onnx"
     ):
         export_c(deployed(module, "binary", IMAGE), tmp_path / "network.c")
+    with pytest.raises(ModelError, match=r"a MatMul of .*, for which there is no C yet"):
+        export_c(deployed(Squared(), "binary", (16,), torch.float32), tmp_path / "network.c")
     with pytest.raises(ConfigError, match="int8 is for ONNX files"):
         export_c(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.c", inputs((20,), torch.float32))
     with pytest.raises(ConfigError, match=r"takes torch\.float64, expected one of torch\.uint8, torch\.float32"):

@@ -34,6 +34,7 @@ from fedvote.export.packing import pack
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+FLOAT = 1  # ONNX's number for it
 CHUNK, PIXELS = 8, 16  # bytes of votes, and pixels, at a time, as in runtime.c
 STACK = 4 * 2 * CHUNK * 16  # bytes of tables for one pixel
 TRIED = 4  # inputs on which the program has to answer as the network does
@@ -114,7 +115,7 @@ class Program:
         self._shapes = _shapes(model)
         self._alias: dict[str, str] = {}  # values that are others under another name
         self._arrays: list[str] = []
-        steps = [step for node in model.graph.node if (step := self._step(node))]
+        steps = [step for node in model.graph.node if (step := self._read(node))]
         self.outputs = prod(self._shapes[OUTPUT])
         self.memory, places = self._places(steps)
         self._calls = [
@@ -179,11 +180,19 @@ void {name}_run(const {self._kind} *input, float *logits);
         known = [label.encode("ascii", "backslashreplace").decode() for label in self.classes]
         return (known + [""] * self.outputs)[: self.outputs]
 
+    def _read(self, node: NodeProto) -> Step | None:
+        try:
+            return self._step(node)
+        except (KeyError, IndexError, ValueError) as error:  # such as a weight that is no constant
+            raise _no_c(f"a {node.op_type} of {', '.join(node.input)}") from error
+
     def _step(self, node: NodeProto) -> Step | None:
         """The call that a node becomes; None for one that changes nothing."""
         kind, (x, *others), (y, *_) = node.op_type, node.input, node.output
-        count = prod(self._shapes.get(y, ()))
+        count = prod(self._shapes[y])
         attributes = {each.name: _value(each) for each in node.attribute}
+        if not count or attributes.get("to", FLOAT) != FLOAT:
+            raise _no_c(f"a {kind} to something else than floats of a known shape")
         bytes_in = self._alias.get(x, x) == INPUT and self._kind == "uint8_t"
         if kind in SAME or (kind == "Cast" and not bytes_in):
             self._alias[y] = self._alias.get(x, x)
@@ -204,7 +213,7 @@ void {name}_run(const {self._kind} *input, float *logits);
             return self._call(f"fv_mean({{0}}, {{y}}, {channels}, {prod(pixels)});", y, x)
         if kind in ("Gemm", "MatMul") and others[0] in self._constants and x not in self._constants:
             return self._dense(x, others, y, attributes, transposed=kind == "Gemm" and attributes.get("transB", 0) == 1)
-        raise _no_c(f"a {kind} of inputs of shape {self._shapes.get(x, ())}")
+        raise _no_c(f"a {kind} of inputs of shape {self._shapes[x]}")
 
     def _call(self, call: str, value: str, *sources: str) -> Step:
         return Step(call, tuple(self._alias.get(source, source) for source in sources), value)
