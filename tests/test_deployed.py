@@ -45,6 +45,11 @@ def test_what_is_loaded_is_what_was_deployed(
     assert voted_bytes < (tmp_path / NETWORK).stat().st_size < voted_bytes + floats_and_header
 
 
+def test_who_may_read_the_folder_may_read_the_network(tmp_path: Path) -> None:
+    list(run(read("quickstart", FAST), RunFolder(tmp_path), device="cpu"))
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1
+
+
 def test_a_run_without_an_end_has_no_network(tmp_path: Path) -> None:
     next(iter(run(read("quickstart", ["rounds=2", *FAST[1:]]), RunFolder(tmp_path), device="cpu")))
     with pytest.raises(ConfigError, match=r"network\.safetensors: it is written when a run ends"):

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from fedvote.core import ConfigError, ModelError
 from fedvote.deployed import Deployed
-from fedvote.draft import draft
+from fedvote.draft import write
 from fedvote.export.exported import Exported, agreement, examples
 from fedvote.export.onnx import INPUT, OUTPUT, translated
 from fedvote.export.packing import pack
@@ -56,10 +56,8 @@ def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) ->
     x = examples(network, TRIED)
     answers = run(program, x)
     same = None if answers is None else agreement(answers, network, x)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for file, text in ((path, program.source), (path.with_suffix(".h"), program.header)):
-        with draft(file) as part:
-            part.write_text(text, encoding="utf-8")
+    write(path.with_suffix(".h"), program.header)
+    write(path, program.source)
     return Exported(path, program.constant_bytes, program.votes, same)
 
 

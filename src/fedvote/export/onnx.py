@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fedvote.core import ConfigError, Examples, ModelError
 from fedvote.deployed import Deployed
-from fedvote.draft import draft
+from fedvote.draft import write
 from fedvote.export.exported import Exported, agreement, examples
 from fedvote.export.int8 import with_int8
 from fedvote.export.packing import BITS, Packed, pack
@@ -54,11 +54,8 @@ def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None)
     session = _session(written)
     answers = np.concatenate([_answers(session, some) for some in tried.split(100)])
     same = agreement(answers, network, tried, exact=int8 is None)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with draft(path) as part:
-        part.write_bytes(written)
-    return Exported(path, len(written), votes, same)
+    write(Path(path), written)
+    return Exported(Path(path), len(written), votes, same)
 
 
 def accuracy(path: Path | str, examples: Examples, batch: int = 100) -> float:
