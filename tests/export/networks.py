@@ -70,3 +70,8 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Sequence[int], torch.dtype]] = {
     "mlp": (mlp, (20,), torch.float32),
     "conv1d": (conv1d, (2, 15), torch.float32),
 }
+TRIED = [
+    *((case, "binary") for case in CASES),
+    *((case, "ternary") for case in ("residual", "conv1d")),
+    ("residual", "float"),
+]

@@ -15,15 +15,14 @@ from fedvote.core import ConfigError, ModelError
 from fedvote.deployed import Deployed
 from fedvote.export import c
 from fedvote.export.c import Program, _first_fit, export_c, run
-from tests.export.networks import CASES, IMAGE, VALUES, deployed, inputs, mlp
+from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
 
 STRICT = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-pedantic", "-Werror")
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
 @needs_compiler
-@pytest.mark.parametrize("votes", ["binary", "ternary", "float"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "votes"), TRIED)
 def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
     make, shape, dtype = CASES[case]
     network, x = deployed(make(), votes, shape, dtype), inputs(shape, dtype, 5)

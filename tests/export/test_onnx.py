@@ -21,7 +21,7 @@ from fedvote.deployed import Deployed
 from fedvote.export.onnx import accuracy, export_onnx
 from fedvote.models import make_model
 from fedvote.network import Network
-from tests.export.networks import CASES, IMAGE, VALUES, deployed, inputs, mlp
+from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
 
 
 def answers(path: Path, x: Tensor) -> NDArray[Any]:
@@ -30,8 +30,7 @@ def answers(path: Path, x: Tensor) -> NDArray[Any]:
     return np.asarray(logits)
 
 
-@pytest.mark.parametrize("votes", ["binary", "ternary", "float"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "votes"), TRIED)
 def test_the_file_answers_as_the_network_does(tmp_path: Path, case: str, votes: str) -> None:
     make, shape, dtype = CASES[case]
     network = deployed(make(), votes, shape, dtype)
