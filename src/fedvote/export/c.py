@@ -40,7 +40,7 @@ STACK = 4 * 2 * CHUNK * 16  # bytes of tables for one pixel
 TRIED = 4  # inputs on which the program has to answer as the network does
 KINDS = {torch.uint8: "uint8_t", torch.float32: "float"}
 EACH = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
-IN_PLACE = ("fv_each", "fv_relu")  # these may write where they read
+IN_PLACE = ("fv_each", "fv_relu", "fv_clip")  # these may write where they read
 SAME = ("Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze")  # of one input: the same numbers in the same order
 
 
@@ -197,15 +197,20 @@ void {name}_run(const {self._kind} *input, float *logits);
             return None
         if kind == "Cast":
             return self._call(f"fv_bytes({{0}}, {{y}}, {count});", y, x)
-        if kind == "Relu":
-            return self._call(f"fv_relu({{0}}, {{y}}, {count});", y, x)
+        if kind in ("Relu", "LeakyRelu"):
+            slope = _float(attributes.get("alpha", 0.01) if kind == "LeakyRelu" else 0)
+            return self._call(f"fv_relu({{0}}, {{y}}, {count}, {slope});", y, x)
+        if kind == "Clip":
+            least, most = (_float(float(self._constants[name])) for name in others)
+            return self._call(f"fv_clip({{0}}, {{y}}, {count}, {least}, {most});", y, x)
+        if kind == "BatchNormalization":
+            return self._norm(x, others, y, attributes["epsilon"])
         if kind in EACH:
             return self._each(EACH[kind], x, others[0], y)
         if kind == "Conv" and len(self._shapes[x]) in (2, 3):
             return self._conv(x, others, y, attributes)
-        if kind == "MaxPool" and len(self._shapes[x]) in (2, 3):
-            sides = attributes["kernel_shape"]
-            return self._call(f"fv_max_pool(&{self._window(x, y, sides, attributes)}, {{0}}, {{y}});", y, x)
+        if kind in ("MaxPool", "AveragePool") and len(self._shapes[x]) in (2, 3):
+            return self._pool(x, y, attributes, mean=kind == "AveragePool")
         if kind == "GlobalAveragePool" or (kind == "ReduceMean" and self._over_pixels(x, others)):
             channels, *pixels = self._shapes[x]
             return self._call(f"fv_mean({{0}}, {{y}}, {channels}, {prod(pixels)});", y, x)
@@ -230,6 +235,22 @@ void {name}_run(const {self._kind} *input, float *logits);
         values, run = _repeated(self._constants[other], shape)
         name = self._array("float", values)
         return self._call(f"fv_each('{sign}', {{0}}, {name}, {{y}}, {count}, {values.size}, {run});", y, x)
+
+    def _norm(self, x: str, others: Sequence[str], y: str, epsilon: float) -> Step:
+        """Batch norm that no layer comes right before: y = gamma (x - mean) / sqrt(var + eps) + beta"""
+        gamma, beta, mean, var = (self._constants[name] for name in others)
+        scale = gamma / np.sqrt(var + epsilon)
+        count, channels = prod(self._shapes[x]), self._shapes[x][0]
+        rest = f"{{y}}, {count}, {channels}, {count // channels});"
+        by, plus = self._array("float", scale), self._array("float", beta - mean * scale)
+        return self._call(f"fv_each('*', {{0}}, {by}, {rest} fv_each('+', {{y}}, {plus}, {rest}", y, x)
+
+    def _pool(self, x: str, y: str, attributes: dict[str, Any], mean: bool) -> Step:
+        if mean and attributes.get("ceil_mode", 0):
+            raise _no_c("average pooling over the edge")  # whose zeros count in some windows and not in others
+        window = self._window(x, y, attributes["kernel_shape"], attributes)
+        zeros_count = attributes.get("count_include_pad", 0)
+        return self._call(f"fv_pool(&{window}, {mean:d}, {zeros_count}, {{0}}, {{y}});", y, x)
 
     def _conv(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any]) -> Step:
         weight, groups = self._constants[others[0]], int(attributes.get("group", 1))
@@ -324,8 +345,8 @@ void {name}_run(const {self._kind} *input, float *logits);
 def _no_c(what: str) -> ModelError:
     return ModelError(
         f"the network has {what}, for which there is no C yet: there is convolution in one and two dimensions, linear "
-        "layers, ReLU, max pooling, the mean over all pixels, and sums, differences, products and quotients of equal "
-        "shapes or with constants; export it as onnx"
+        "layers, batch norm, ReLU and its relatives, pooling, means over pixels, and sums, differences, products and "
+        "quotients of equal shapes or with constants; export it as onnx"
     )
 
 
@@ -376,7 +397,7 @@ def _by_chunk(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return np.concatenate([np.packbits(chunk, axis=1).reshape(-1) for chunk in chunks])
 
 
-def _float(value: np.float32) -> str:
+def _float(value: float | np.float32) -> str:
     if not np.isfinite(value):
         raise ModelError(f"the network has a weight of {value}, expected a finite number: train it again")
     text = f"{value:.9g}"

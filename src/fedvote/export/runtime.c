@@ -130,23 +130,25 @@ static inline void fv_conv(const fv_weights *w, int groups, const fv_window *v, 
         }
 }
 
-static inline void fv_max_pool(const fv_window *v, const float *x, float *y)
+/* The largest number of a window, or its mean, over the edge's zeros, too, if these count. */
+static inline void fv_pool(const fv_window *v, int mean, int zeros_count, const float *x, float *y)
 {
     for (int c = 0; c < v->channels; c++)
         for (int oy = 0; oy < v->out_height; oy++)
             for (int ox = 0; ox < v->out_width; ox++) {
-                float most = 0;
-                int any = 0;
+                float most = 0, sum = 0;
+                int count = 0;
                 for (int ky = 0; ky < v->kernel_y; ky++)
                     for (int kx = 0; kx < v->kernel_x; kx++) {
                         int iy = oy * v->stride_y + ky * v->dilation_y - v->pad_y;
                         int ix = ox * v->stride_x + kx * v->dilation_x - v->pad_x;
                         if (iy < 0 || iy >= v->height || ix < 0 || ix >= v->width) continue;
                         float value = x[((size_t)c * v->height + iy) * v->width + ix];
-                        if (!any || value > most) most = value;
-                        any = 1;
+                        if (!count || value > most) most = value;
+                        sum += value;
+                        count++;
                     }
-                *y++ = most;
+                *y++ = mean ? sum / (float)(zeros_count ? v->kernel_y * v->kernel_x : count) : most;
             }
 }
 
@@ -165,9 +167,14 @@ static inline void fv_bytes(const uint8_t *x, float *y, int count)
     for (int i = 0; i < count; i++) y[i] = x[i];
 }
 
-static inline void fv_relu(const float *x, float *y, int count)
+static inline void fv_relu(const float *x, float *y, int count, float slope)
 {
-    for (int i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : 0;
+    for (int i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+}
+
+static inline void fv_clip(const float *x, float *y, int count, float least, float most)
+{
+    for (int i = 0; i < count; i++) y[i] = x[i] < least ? least : x[i] > most ? most : x[i];
 }
 
 /* y = x op c, of which each of `values` numbers is for `run` neighbours, over and over. */
