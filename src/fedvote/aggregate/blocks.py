@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 2**20  # numbers at a time, which stay in the cache of a CPU
-BLOCK_ON_GPU = 2**26  # half a gigabyte in float64; of smaller ones, a GPU takes longer to begin each than to do it
+BLOCK_ON_GPU = 2**24  # an eighth of a gigabyte in float64; smaller ones take a GPU longer to begin than to do
 
 
 def blocks(rows_KD: Tensor, clients: int = 0) -> tuple[Tensor, ...]:
