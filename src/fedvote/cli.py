@@ -180,7 +180,7 @@ def export(
     made, accuracy = export_run(run, to, out, int8, test)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
     tried = (
-        "not tried, for want of a C compiler" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
+        "its answers could not be tried here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
     )
     typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {tried}")
     if accuracy is not None:

@@ -105,9 +105,12 @@ def load_network(
     try:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["about"])
+            dtype = getattr(torch, about["dtype"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is damaged ({error}): resume the run, which writes it again") from error
+        raise ConfigError(
+            f"{path} is damaged, or of an earlier version ({error}): resume the run, which writes it again"
+        ) from error
     if module is None:
         if about["model"] is None:
             raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
@@ -119,7 +122,7 @@ def load_network(
     statistics = {n.removeprefix(STATISTICS): t for n, t in tensors.items() if n.startswith(STATISTICS)}
     ready = network.module(Weights(voted, tensors["float"]), statistics)
     scaling = about["mean"], about["std"]
-    deployed = Deployed(ready, *scaling, about["classes"], about["shape"], getattr(torch, about["dtype"]))
+    deployed = Deployed(ready, *scaling, about["classes"], about["shape"], dtype)
     return deployed.eval().requires_grad_(False)
 
 

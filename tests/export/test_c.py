@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, ModelError
+from fedvote.core import ConfigError, Examples, ModelError
 from fedvote.deployed import Deployed
-from fedvote.export import c
-from fedvote.export.c import Program, _first_fit, export_c, run
+from fedvote.export.c import Program, accuracy, export_c
+from fedvote.export.c import program as program_module
+from fedvote.export.c.compiled import compiled
+from fedvote.export.c.memory import first_fit
 from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
 
 STRICT = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-pedantic", "-Werror")
+
+
+def run(program: Program, x: Tensor, *more: str) -> NDArray[Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = program.write(Path(folder) / "network.c")
+        with compiled(path, (*STRICT, *more)) as answers:
+            return answers(x)
+
+
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
@@ -27,19 +43,18 @@ def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
     make, shape, dtype = CASES[case]
     network, x = deployed(make(), votes, shape, dtype), inputs(shape, dtype, 5)
     program = Program(network, "network")
-    answers, expected = run(program, x, options=STRICT), network(x).numpy()
-    assert answers is not None
+    answers, expected = run(program, x), network(x).numpy()
     assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
-    again = run(program, x.flip(0), options=STRICT)
-    assert again is not None and np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
+    again = run(program, x.flip(0))
+    assert np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
 
 
 @needs_compiler
 @pytest.mark.parametrize("pixels", [1, 3, 500])
 def test_pixels_are_taken_as_many_at_a_time_as_one_likes(pixels: int) -> None:
     network, x = deployed(CASES["residual"][0](), "ternary", IMAGE), inputs(IMAGE, torch.uint8, 3)
-    answers = run(Program(network, "network"), x, options=(*STRICT, f"-DFV_PIXELS={pixels}"))
-    assert answers is not None and np.allclose(answers, network(x), rtol=1e-4, atol=1e-3)
+    answers = run(Program(network, "network"), x, f"-DFV_PIXELS={pixels}")
+    assert np.allclose(answers, network(x), rtol=1e-4, atol=1e-3)
 
 
 class Pooled(nn.Module):
@@ -65,8 +80,7 @@ class Pooled(nn.Module):
 @needs_compiler
 def test_windows_of_every_kind() -> None:
     network, x = deployed(Pooled(), "binary", IMAGE), inputs(IMAGE, torch.uint8, 5)
-    answers, expected = run(Program(network, "network"), x, options=STRICT), network(x).numpy()
-    assert answers is not None
+    answers, expected = run(Program(network, "network"), x), network(x).numpy()
     assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
@@ -115,7 +129,7 @@ def test_values_share_memory() -> None:
     make, shape, dtype = CASES["residual"]
     program = Program(deployed(make(), "binary", shape, dtype), "network")
     assert program.memory <= (8 + 8 + 3) * 16 * 16
-    assert _first_fit([], 5) == 0 and _first_fit([(0, 4), (6, 8)], 2) == 4 and _first_fit([(0, 4), (6, 8)], 3) == 8
+    assert first_fit([], 5) == 0 and first_fit([(0, 4), (6, 8)], 2) == 4 and first_fit([(0, 4), (6, 8)], 3) == 8
 
 
 class Squared(nn.Module):
@@ -146,14 +160,39 @@ def test_what_there_is_no_c_for_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@needs_compiler
 def test_a_program_that_answers_otherwise_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = deployed(mlp(), "binary", (20,), torch.float32)
-    monkeypatch.setattr(c, "run", lambda program, x: np.ones((len(x), 4), np.float32))
-    with pytest.raises(ModelError, match="answers differently from the network"):
+
+    @contextmanager
+    def wrong(path: Path) -> Iterator[Callable[[Tensor], NDArray[Any]]]:
+        with compiled(path) as answers:
+            yield lambda x: 1 - answers(x)
+
+    with monkeypatch.context() as patch, pytest.raises(ModelError, match="answers differently from the network"):
+        patch.setattr(program_module, "compiled", wrong)
         export_c(network, tmp_path / "network.c")
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(c, "run", lambda program, x: None)
-    assert export_c(network, tmp_path / "network.c").agreement is None
+
+
+def test_without_a_compiler_it_is_written_untried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    made = export_c(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.c")
+    assert made.agreement is None and made.path.exists()
+    with pytest.raises(ConfigError, match="there has to be a C compiler"):
+        accuracy(made.path, Examples(torch.zeros(1, 20), torch.zeros(1, dtype=torch.long)))
+
+
+@needs_compiler
+def test_accuracy_is_that_of_the_network(tmp_path: Path) -> None:
+    network, x = deployed(mlp(), "binary", (20,), torch.float32), inputs((20,), torch.float32, 50)
+    y = network(x).argmax(1)
+    y[:10] = (y[:10] + 1) % 4
+    path = export_c(network, tmp_path / "network.c").path
+    assert accuracy(path, Examples(x, y)) == 0.8
+    path.with_suffix(".h").write_text("")
+    with pytest.raises(ConfigError, match="is no header of an exported network"):
+        accuracy(path, Examples(x, y))
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

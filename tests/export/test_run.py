@@ -12,6 +12,7 @@ import torch
 from fedvote import ConfigError, load_network
 from fedvote.config import read
 from fedvote.experiment import dataset, run
+from fedvote.export.c.compiled import can_compile
 from fedvote.export.run import export_run
 from fedvote.folder import RunFolder
 
@@ -36,6 +37,12 @@ def test_a_run_is_exported_beside_its_network_and_judged_as_the_run_judged_it(fo
         assert np.allclose(logits, load_network(folder)(x), atol=1e-3)
 
 
+@pytest.mark.skipif(not can_compile(), reason="there is no C compiler")
+def test_c_is_judged_as_well(folder: Path, tmp_path: Path) -> None:
+    _, accuracy = export_run(folder, "c", tmp_path / "network.c", test=True)
+    assert accuracy == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
+
+
 def test_integers_take_their_ranges_from_the_training_data_of_the_run(folder: Path) -> None:
     made, accuracy = export_run(folder, int8=True, test=True)
     assert made.path == folder / "network-int8.onnx" and made.agreement and made.agreement >= 0.9
@@ -53,5 +60,5 @@ def test_the_network_alone_is_enough_unless_data_are_needed(folder: Path, tmp_pa
 
 
 def test_a_format_that_is_not_there_is_refused_with_those_that_are(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx"):
+    with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx, c"):
         export_run(folder, "tflite")

@@ -6,8 +6,6 @@ than the float file of the same network in ONNX Runtime in the same run. C takes
 
 from __future__ import annotations
 
-import ctypes
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnxruntime
 import torch
 from torch import Tensor
 
 from fedvote.core import Weights
 from fedvote.deployed import Deployed
-from fedvote.export.c import Program, load
-from fedvote.export.onnx import INPUT, export_onnx
+from fedvote.export.c import Program
+from fedvote.export.c.compiled import can_compile, compiled
+from fedvote.export.onnx import INPUT, export_onnx, session
 from fedvote.models import make_model
 from fedvote.network import Network
 from fedvote.quantize import BINARY, TERNARY
@@ -62,8 +59,8 @@ def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
         files = {way: Path(folder) / f"{way}.onnx" for way in WAYS}
         for way, file in files.items():
             export_onnx(drawn(model, way.partition(",")[0], inputs), file, inputs if "int8" in way else None)
-        loading = _least({way: partial(_session, file) for way, file in files.items()}, max(1, repeats // 4))
-        sessions = {way: _session(file) for way, file in files.items()}
+        loading = _least({way: partial(session, file) for way, file in files.items()}, max(1, repeats // 4))
+        sessions = {way: session(file) for way, file in files.items()}
         sizes = {way: file.stat().st_size for way, file in files.items()}
     rows: list[dict[str, Any]] = [
         {"model": model, "way": way, "megabytes": sizes[way] / 1e6, "load_milliseconds": 1000 * loading[way]}
@@ -71,32 +68,25 @@ def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
     ]
     for batch in BATCHES:
         x = inputs[:batch].numpy()
-        works = {way: partial(session.run, None, {INPUT: x}) for way, session in sessions.items()}
+        works = {way: partial(running.run, None, {INPUT: x}) for way, running in sessions.items()}
         found = _least(works, repeats)
         for row in rows:
             row[f"milliseconds_{batch}"] = 1000 * found[row["way"]]
             row[f"of_float_{batch}"] = found["float"] / found[row["way"]]
-    if shutil.which("cc"):
+    if can_compile():
         rows += [_c_row(model, way, inputs, rows[0], repeats) for way in C_WAYS]
     return rows
 
 
 def _c_row(model: str, way: str, inputs: Tensor, beside: dict[str, Any], repeats: int) -> dict[str, Any]:
     program = Program(drawn(model, way.partition(",")[0], inputs), "network")
-    x, y = inputs[0].numpy(), np.empty(CLASSES, np.float32)
-    with tempfile.TemporaryDirectory() as folder:
-        function = load(program, Path(folder), options=C_OPTIONS)
-        places = [values.ctypes.data_as(ctypes.c_void_p) for values in (x, y)]
-        seconds = _least({way: partial(function, *places)}, max(1, repeats // 4))[way]
+    with tempfile.TemporaryDirectory() as folder, compiled(program.write(Path(folder) / "network.c"), C_OPTIONS) as run:
+        seconds = _least({way: partial(run, inputs[:1])}, max(1, repeats // 4))[way]
     return {
         "model": model, "way": way, "megabytes": program.constant_bytes / 1e6, "load_milliseconds": None,
         "milliseconds_1": 1000 * seconds, "of_float_1": beside["milliseconds_1"] / (1000 * seconds),
         "milliseconds_100": None, "of_float_100": None,
     }  # fmt: skip
-
-
-def _session(file: Path) -> Any:
-    return onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
 
 
 def _least(works: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:

@@ -6,10 +6,7 @@ sum of two products overflows 16 bits, which processors without VNNI would cut o
 
 from __future__ import annotations
 
-import logging
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedvote.export.packing import pack
+from fedvote.export.quiet import quiet
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -39,7 +37,7 @@ def with_int8(model: ModelProto, name: str, inputs: NDArray[Any]) -> ModelProto:
         def get_next(self) -> dict[str, NDArray[Any]] | None:
             return {name: batch} if (batch := next(self.batches, None)) is not None else None
 
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    with tempfile.TemporaryDirectory() as folder, quiet():
         file = Path(folder) / "int8.onnx"
         quantize_static(
             model, file, Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
@@ -61,13 +59,3 @@ def _votes_as_they_are(model: ModelProto) -> dict[str, list[dict[str, Any]]]:
             fixed = {"zero_point": np.array(0, np.int8), "quant_type": QuantType.QInt8, "axis": packed.axis}
             scales[weight.name] = [{**fixed, "scale": np.array(value)} for value in scale.flat]
     return scales
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the advice to fold and infer first, which was done."""
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)

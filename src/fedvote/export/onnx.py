@@ -9,11 +9,8 @@ A runtime does so once, when it loads the file: in memory the weights are floats
 
 from __future__ import annotations
 
+import importlib
 import json
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +25,7 @@ from fedvote.draft import write
 from fedvote.export.exported import Exported, agreement, examples
 from fedvote.export.int8 import with_int8
 from fedvote.export.packing import BITS, Packed, pack
+from fedvote.export.quiet import quiet
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
@@ -51,8 +49,8 @@ def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None)
     _describe(model, network)
     onnx.checker.check_model(model)
     written = model.SerializeToString()
-    session = _session(written)
-    answers = np.concatenate([_answers(session, some) for some in tried.split(100)])
+    running = session(written)
+    answers = np.concatenate([_answers(running, some) for some in tried.split(100)])
     same = agreement(answers, network, tried, exact=int8 is None)
     write(Path(path), written)
     return Exported(Path(path), len(written), votes, same)
@@ -60,15 +58,13 @@ def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None)
 
 def accuracy(path: Path | str, examples: Examples, batch: int = 100) -> float:
     """The share of examples that a file calls by their class."""
-    session = _session(Path(path).read_bytes())
+    running = session(Path(path))
     pairs = zip(examples.x.split(batch), examples.y.split(batch), strict=True)
-    right = sum(int((_answers(session, x).argmax(1) == y.numpy()).sum()) for x, y in pairs)
+    right = sum(int((_answers(running, x).argmax(1) == y.numpy()).sum()) for x, y in pairs)
     return right / len(examples)
 
 
 def _library(name: str) -> Any:
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -79,7 +75,7 @@ def translated(network: Deployed) -> ModelProto:
     """The network as an ONNX graph, its batch norms folded into the layers before them."""
     _library("onnxscript")
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             program = torch.onnx.export(
                 network, (examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
                 output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
@@ -90,19 +86,6 @@ def translated(network: Deployed) -> ModelProto:
     assert program is not None
     model: ModelProto = program.model_proto
     return model
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without torch's remarks on packages that are not here, and on its own code."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logger.setLevel(level)
 
 
 def _checked(inputs: Tensor, network: Deployed) -> Tensor:
@@ -182,10 +165,11 @@ def _describe(model: ModelProto, network: Deployed) -> None:
     helper.set_model_props(model, {"classes": json.dumps(network.classes)})
 
 
-def _session(written: bytes) -> Any:
-    return _library("onnxruntime").InferenceSession(written, providers=["CPUExecutionProvider"])
+def session(file: Path | bytes) -> Any:
+    """A file, or what is in it, loaded by ONNX Runtime."""
+    return _library("onnxruntime").InferenceSession(file, providers=["CPUExecutionProvider"])
 
 
-def _answers(session: Any, x: Tensor) -> NDArray[np.float32]:
-    (logits,) = session.run([OUTPUT], {INPUT: x.numpy()})
+def _answers(running: Any, x: Tensor) -> NDArray[np.float32]:
+    (logits,) = running.run([OUTPUT], {INPUT: x.numpy()})
     return np.asarray(logits)

@@ -9,12 +9,12 @@ import torch
 from fedvote.core import ConfigError, Dataset, Key
 from fedvote.deployed import load_network
 from fedvote.experiment import dataset
-from fedvote.export.c import export_c
+from fedvote.export import c, onnx
 from fedvote.export.exported import Exported
-from fedvote.export.onnx import accuracy, export_onnx
 from fedvote.folder import RunFolder
 
-FORMATS = {"onnx": export_onnx, "c": export_c}
+FORMATS = {"onnx": (onnx.export_onnx, onnx.accuracy), "c": (c.export_c, c.accuracy)}
+"""How each is written, and judged on examples."""
 CALIBRATED_ON = 200  # training inputs, which the ranges of integers are taken from
 
 
@@ -27,8 +27,7 @@ def export_run(
     """
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
-    if test and to != "onnx":
-        raise ConfigError(f"only ONNX files are judged on test data, not {to}: leave --test away")
+    write, accuracy = FORMATS[to]
     network = load_network(run)
     data = _data(run) if int8 or test else None
     inputs = None
@@ -36,7 +35,7 @@ def export_run(
         lots = torch.randperm(len(data.train), generator=Key(0).torch("int8"))
         inputs = data.train.x[lots[:CALIBRATED_ON]]
     beside = run if run.is_dir() else run.parent
-    made = FORMATS[to](network, out or beside / f"network{'-int8' * int8}.{to}", inputs)
+    made = write(network, out or beside / f"network{'-int8' * int8}.{to}", inputs)
     return made, accuracy(made.path, data.test) if test and data else None
 
 

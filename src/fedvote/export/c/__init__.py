@@ -1,0 +1,8 @@
+"""Export to C."""
+
+from __future__ import annotations
+
+from fedvote.export.c.compiled import accuracy
+from fedvote.export.c.program import Program, export_c
+
+__all__ = ["Program", "accuracy", "export_c"]

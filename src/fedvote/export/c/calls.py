@@ -1,0 +1,205 @@
+"""An ONNX graph as calls of `runtime.c`: one small vocabulary for whatever a module does, a call for every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedvote.core import ModelError
+from fedvote.export.c.constants import Constants, c_float
+from fedvote.export.c.memory import Step
+from fedvote.export.onnx import INPUT, OUTPUT
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+FLOAT = 1  # ONNX's number for it
+EACH = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
+SAME = ("Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze")  # of one input: the same numbers in the same order
+
+
+class Calls:
+    """The calls, the constants that they need, and how large values are."""
+
+    def __init__(self, model: ModelProto, bytes_in: bool):
+        """`bytes_in`: whether the network takes bytes, not floats."""
+        self.constants = Constants()
+        self.patch = self.sums = 1  # how many numbers a window sees at most, and a group of outputs has
+        self._bytes = bytes_in
+        self._known = _constants(model)
+        self._shapes = _shapes(model)
+        self._alias: dict[str, str] = {}  # values that are others under another name
+        self.steps = [step for node in model.graph.node if (step := self._read(node))]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {value: prod(shape) for value, shape in self._shapes.items()}
+
+    @property
+    def result(self) -> str:
+        """The value that is the output."""
+        return self._alias.get(OUTPUT, OUTPUT)
+
+    def _read(self, node: NodeProto) -> Step | None:
+        try:
+            return self._step(node)
+        except (KeyError, IndexError, ValueError) as error:  # such as a weight that is no constant
+            raise _no_c(f"a {node.op_type} of {', '.join(node.input)}") from error
+
+    def _step(self, node: NodeProto) -> Step | None:
+        """The call that a node becomes; None for one that changes nothing."""
+        kind, (x, *others), (y, *_) = node.op_type, node.input, node.output
+        count = prod(self._shapes[y])
+        attributes = {each.name: _value(each) for each in node.attribute}
+        if not count or attributes.get("to", FLOAT) != FLOAT:
+            raise _no_c(f"a {kind} to something else than floats of a known shape")
+        bytes_in = self._alias.get(x, x) == INPUT and self._bytes
+        if kind in SAME or (kind == "Cast" and not bytes_in):
+            self._alias[y] = self._alias.get(x, x)
+            return None
+        if kind == "Cast":
+            return self._call(f"fv_bytes({{0}}, {{y}}, {count});", y, x)
+        if kind in ("Relu", "LeakyRelu"):
+            slope = c_float(attributes.get("alpha", 0.01) if kind == "LeakyRelu" else 0)
+            return self._call(f"fv_relu({{0}}, {{y}}, {count}, {slope});", y, x)
+        if kind == "Clip":
+            least, most = (c_float(float(self._known[name])) for name in others)
+            return self._call(f"fv_clip({{0}}, {{y}}, {count}, {least}, {most});", y, x)
+        if kind == "BatchNormalization":
+            return self._norm(x, others, y, attributes["epsilon"])
+        if kind in EACH:
+            return self._each(EACH[kind], x, others[0], y)
+        if kind == "Conv" and len(self._shapes[x]) in (2, 3):
+            return self._conv(x, others, y, attributes)
+        if kind in ("MaxPool", "AveragePool") and len(self._shapes[x]) in (2, 3):
+            return self._pool(x, y, attributes, mean=kind == "AveragePool")
+        if kind == "GlobalAveragePool" or (kind == "ReduceMean" and self._over_pixels(x, others)):
+            channels, *pixels = self._shapes[x]
+            return self._call(f"fv_mean({{0}}, {{y}}, {channels}, {prod(pixels)});", y, x)
+        if kind in ("Gemm", "MatMul") and others[0] in self._known and x not in self._known:
+            return self._dense(x, others, y, attributes, transposed=kind == "Gemm" and attributes.get("transB", 0) == 1)
+        raise _no_c(f"a {kind} of inputs of shape {self._shapes[x]}")
+
+    def _call(self, call: str, value: str, *sources: str) -> Step:
+        return Step(call, tuple(self._alias.get(source, source) for source in sources), value)
+
+    def _each(self, sign: str, x: str, other: str, y: str) -> Step | None:
+        if x in self._known and sign in "+*":
+            x, other = other, x
+        if x in self._known:
+            raise _no_c(f"a constant {sign} a value")
+        shape = self._shapes[x]
+        count = prod(shape)
+        if other not in self._known:
+            if self._shapes[other] != shape:
+                raise _no_c(f"a {sign} of shapes {shape} and {self._shapes[other]}")
+            return self._call(f"fv_each('{sign}', {{0}}, {{1}}, {{y}}, {count}, {count}, 1);", y, x, other)
+        values, run = _repeated(self._known[other], shape)
+        name = self.constants.array("float", values)
+        return self._call(f"fv_each('{sign}', {{0}}, {name}, {{y}}, {count}, {values.size}, {run});", y, x)
+
+    def _norm(self, x: str, others: Sequence[str], y: str, epsilon: float) -> Step:
+        """Batch norm that no layer comes right before: y = gamma (x - mean) / sqrt(var + eps) + beta"""
+        gamma, beta, mean, var = (self._known[name] for name in others)
+        scale = gamma / np.sqrt(var + epsilon)
+        count, channels = prod(self._shapes[x]), self._shapes[x][0]
+        rest = f"{{y}}, {count}, {channels}, {count // channels});"
+        by, plus = self.constants.array("float", scale), self.constants.array("float", beta - mean * scale)
+        return self._call(f"fv_each('*', {{0}}, {by}, {rest} fv_each('+', {{y}}, {plus}, {rest}", y, x)
+
+    def _pool(self, x: str, y: str, attributes: dict[str, Any], mean: bool) -> Step:
+        if mean and attributes.get("ceil_mode", 0):
+            raise _no_c("average pooling over the edge")  # whose zeros count in some windows and not in others
+        window = self._window(x, y, attributes["kernel_shape"], attributes)
+        zeros_count = attributes.get("count_include_pad", 0)
+        return self._call(f"fv_pool(&{window}, {mean:d}, {zeros_count}, {{0}}, {{y}});", y, x)
+
+    def _conv(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any]) -> Step:
+        weight, groups = self._known[others[0]], int(attributes.get("group", 1))
+        bias = self._known[others[1]] if len(others) > 1 else None
+        name = self.constants.weights(weight, bias, groups)
+        self.patch, self.sums = max(self.patch, prod(weight.shape[1:])), max(self.sums, weight.shape[0] // groups)
+        window = self._window(x, y, weight.shape[2:], attributes)
+        return self._call(f"fv_conv({name}, {groups}, &{window}, {{0}}, {{y}}, patch, sums);", y, x)
+
+    def _dense(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any], transposed: bool) -> Step:
+        usual = all(attributes.get(name, 1.0) == 1 for name in ("alpha", "beta")) and not attributes.get("transA", 0)
+        if not usual or len(self._shapes[x]) != 1:
+            raise _no_c(f"a product of inputs of shape {self._shapes[x]} with {attributes or 'no attributes'}")
+        weight = self._known[others[0]]
+        bias = self._known[others[1]] if len(others) > 1 else None
+        name = self.constants.weights(weight if transposed else weight.T, bias, groups=1)
+        return self._call(f"fv_product({name}, {{0}}, {{y}});", y, x)
+
+    def _window(self, x: str, y: str, kernel: Sequence[int], attributes: dict[str, Any]) -> str:
+        """The name of a window's constants. A sequence is an image of one row."""
+        rank = len(kernel)
+        parts = [kernel, attributes.get("strides") or [1] * rank, (attributes.get("pads") or [0] * rank)[:rank],
+                 attributes.get("dilations") or [1] * rank]  # fmt: skip
+        if attributes.get("auto_pad", "NOTSET") != "NOTSET":
+            raise _no_c("a layer that pads automatically")
+        if rank == 1:
+            parts = [[alone, *part] for alone, part in zip((1, 1, 0, 1), parts, strict=True)]
+        channels, *sides = self._shapes[x]
+        _, *out_sides = self._shapes[y]
+        images = [[1] * (2 - rank) + each for each in (sides, out_sides)]
+        numbers = [channels, *images[0], *images[1], *(side for part in parts for side in part)]
+        return self.constants.window(numbers)
+
+    def _over_pixels(self, x: str, others: Sequence[str]) -> bool:
+        axes = self._known[others[0]].tolist() if others and others[0] in self._known else []
+        rank = len(self._shapes[x]) + 1
+        return rank > 2 and sorted(axis % rank for axis in axes) == list(range(2, rank))
+
+
+def _no_c(what: str) -> ModelError:
+    return ModelError(
+        f"the network has {what}, for which there is no C yet: there is convolution in one and two dimensions, linear "
+        "layers, batch norm, ReLU and its relatives, pooling, means over pixels, and sums, differences, products and "
+        "quotients of equal shapes or with constants; export it as onnx"
+    )
+
+
+def _constants(model: ModelProto) -> dict[str, NDArray[Any]]:
+    from onnx import numpy_helper
+
+    found = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    for node in [each for each in model.graph.node if each.op_type == "Constant"]:
+        found[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+        model.graph.node.remove(node)
+    return found
+
+
+def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
+    """The shapes of values, for one input at a time and without the axis of inputs."""
+    from onnx import shape_inference
+
+    one = type(model)()
+    one.CopyFrom(model)
+    del one.graph.value_info[:]
+    for value in (*one.graph.input, *one.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 1
+    graph = shape_inference.infer_shapes(one, data_prop=True).graph
+    known = (*graph.input, *graph.output, *graph.value_info)
+    return {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim)[1:] for value in known}
+
+
+def _value(attribute: Any) -> Any:
+    from onnx import helper
+
+    value = helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _repeated(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDArray[Any], int]:
+    """Constants that are broadcast to a shape, each of them for how many neighbours."""
+    sides = (1,) * (len(shape) + 1 - values.ndim) + values.shape
+    if values.size == 1:
+        return values, prod(shape)
+    if sides[1] == shape[0] and prod(sides) == shape[0]:
+        return values, prod(shape[1:])
+    return np.broadcast_to(values.reshape(sides), (1, *shape)), 1

@@ -1,0 +1,58 @@
+"""An exported program, compiled for this machine and called from here."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedvote.core import ConfigError, Examples, ModelError
+
+Answers = Callable[[Tensor], NDArray[Any]]
+COMPILER = "cc"
+
+
+def can_compile() -> bool:
+    return shutil.which(COMPILER) is not None
+
+
+@contextmanager
+def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answers]:
+    """What a C file with its header beside it answers, one input after the other."""
+    header = source.with_suffix(".h").read_text(encoding="utf-8")
+    count, name = re.search(r"_OUTPUTS (\d+)\n", header), re.search(r"void (\w+_run)\(", header)
+    if not count or not name:
+        raise ConfigError(f"{source.with_suffix('.h')} is no header of an exported network")
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "network.so"
+        command = [COMPILER, "-std=c99", *options, "-shared", "-fPIC", "-o", str(built), str(source)]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise ModelError(f"{COMPILER} refuses the exported program: {made.stderr.strip().splitlines()[0]}")
+        function, outputs = getattr(ctypes.CDLL(str(built)), name[1]), int(count[1])
+
+        def answers(x: Tensor) -> NDArray[Any]:
+            y = np.empty((len(x), outputs), np.float32)
+            for row, logits in zip(x.contiguous().numpy(), y, strict=True):
+                function(*(values.ctypes.data_as(ctypes.c_void_p) for values in (row, logits)))
+            return y
+
+        yield answers
+
+
+def accuracy(path: Path | str, examples: Examples) -> float:
+    """The share of examples that the program calls by their class."""
+    if not can_compile():
+        raise ConfigError(f"to judge a C file there has to be a C compiler, {COMPILER}, which is not here")
+    with compiled(Path(path), ("-O3",)) as answers:
+        return float((answers(examples.x).argmax(1) == examples.y.numpy()).mean())

@@ -1,0 +1,82 @@
+"""Numbers of a network as constants of a C program; weights that are votes are packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedvote.core import ModelError
+from fedvote.export.packing import pack
+
+CHUNK = 8  # bytes of votes at a time, as in runtime.c
+
+
+class Constants:
+    """Declarations, in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.nbytes = self.votes = 0
+
+    def array(self, kind: str, values: NDArray[Any]) -> str:
+        """The name of an array of constants."""
+        flat = values.reshape(-1)
+        self.nbytes += flat.size * (1 if kind == "uint8_t" else 4)
+        texts = map(str, flat.tolist()) if kind == "uint8_t" else map(c_float, flat.astype(np.float32))
+        return self._declare(kind, "[]", "\n" + "\n".join(_wrapped(texts)))
+
+    def weights(self, weight: NDArray[Any], bias: NDArray[Any] | None, groups: int) -> str:
+        """The name of an array of weights, one for each group of outputs."""
+        packed, outputs = pack(weight), len(weight) // groups
+        if packed and packed.axis != 0:
+            packed = None
+        self.votes += weight.size if packed else 0
+        rows = []
+        for group in range(groups):
+            mine = slice(group * outputs, (group + 1) * outputs)
+            shift = "0" if bias is None else self.array("float", bias[mine])
+            if packed is None:
+                parts = ["0", "0", self.array("float", weight[mine]), "0"]
+            else:
+                votes = packed.votes[mine].reshape(outputs, -1)
+                positive = self.array("uint8_t", _by_chunk(votes > 0))
+                negative = "0" if packed.votes.all() else self.array("uint8_t", _by_chunk(votes < 0))
+                parts = [positive, negative, "0", self.array("float", packed.scale.reshape(-1)[mine])]
+            rows.append(f"{{{prod(weight.shape[1:])}, {outputs}, {', '.join(parts)}, {shift}}}")
+        return self._declare("fv_weights", "[]", ", ".join(rows))
+
+    def window(self, numbers: Sequence[int]) -> str:
+        """The name of the numbers of an fv_window."""
+        return self._declare("fv_window", "", ", ".join(map(str, numbers)))
+
+    def _declare(self, kind: str, many: str, values: str) -> str:
+        name = f"c{len(self.lines)}"
+        self.lines.append(f"static const {kind} {name}{many} = {{{values}}};")
+        return name
+
+
+def _by_chunk(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """(outputs, inputs) as bytes, by chunk, output and byte: the order in which they are read."""
+    chunks = [bits[:, start : start + 8 * CHUNK] for start in range(0, bits.shape[1], 8 * CHUNK)]
+    return np.concatenate([np.packbits(chunk, axis=1).reshape(-1) for chunk in chunks])
+
+
+def c_float(value: float | np.float32) -> str:
+    if not np.isfinite(value):
+        raise ModelError(f"the network has a weight of {value}, expected a finite number: train it again")
+    text = f"{value:.9g}"
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+def _wrapped(texts: Iterator[str], width: int = 110) -> Iterator[str]:
+    line = ""
+    for text in texts:
+        if len(line) + len(text) > width:
+            yield line
+            line = ""
+        line += f"{text}, "
+    yield line

@@ -1,0 +1,125 @@
+"""A deployed network as C99 for small devices: no libraries, nothing allocated, votes packed in memory, too."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from importlib import resources
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from fedvote.core import ConfigError
+from fedvote.deployed import Deployed
+from fedvote.draft import write
+from fedvote.export.c.calls import Calls
+from fedvote.export.c.compiled import can_compile, compiled
+from fedvote.export.c.constants import CHUNK
+from fedvote.export.c.memory import places
+from fedvote.export.exported import Exported, agreement, examples
+from fedvote.export.onnx import INPUT, OUTPUT, translated
+
+PIXELS = 16  # at a time, as in runtime.c
+STACK = 4 * 2 * CHUNK * 16  # bytes of tables for one pixel
+TRIED = 4  # inputs on which the program has to answer as the network does
+KINDS = {torch.uint8: "uint8_t", torch.float32: "float"}
+
+
+def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) -> Exported:
+    """Write `path`, a C file, and the header that goes with it, after they were seen to answer as the network does.
+
+    That is seen where there is a C compiler.
+    """
+    if int8 is not None:
+        raise ConfigError("int8 is for ONNX files: C files have float activations")
+    path = Path(path)
+    program, same = Program(network, path.stem), None
+    if can_compile():
+        x = examples(network, TRIED)
+        with tempfile.TemporaryDirectory() as folder, compiled(program.write(Path(folder) / path.name)) as answers:
+            same = agreement(answers(x), network, x)
+    return Exported(program.write(path), program.constant_bytes, program.votes, same)
+
+
+class Program:
+    """The C source of a network, and what it takes."""
+
+    def __init__(self, network: Deployed, file: str):
+        """`file`: the name of its files, which names in it begin with."""
+        if network.dtype not in KINDS:
+            raise ConfigError(f"the network takes {network.dtype}, expected one of {', '.join(map(str, KINDS))}")
+        calls = Calls(translated(network), bytes_in=network.dtype == torch.uint8)
+        self.file, self.name = file, re.sub(r"\W|^(?=\d)", "_", file, flags=re.ASCII)
+        self.classes, self.inputs, self.outputs = network.classes, prod(network.shape), calls.sizes[OUTPUT]
+        self.votes, self.constant_bytes = calls.constants.votes, calls.constants.nbytes
+        self.patch, self.sums = calls.patch, calls.sums
+        self.memory, where = places(calls.steps, calls.sizes, {INPUT: "input", calls.result: "logits"})
+        self._kind, self._constants = KINDS[network.dtype], calls.constants.lines
+        self._calls = [step.written(where) for step in calls.steps]
+
+    def write(self, path: Path) -> Path:
+        """The source, and its header beside it."""
+        write(path.with_suffix(".h"), self.header)
+        write(path, self.source)
+        return path
+
+    @property
+    def working_bytes(self) -> int:
+        """Of memory that is written to."""
+        return self._working_bytes(PIXELS)
+
+    def _working_bytes(self, pixels: int) -> int:
+        return 4 * self.memory + pixels * (4 * (self.patch + self.sums) + STACK)
+
+    @property
+    def header(self) -> str:
+        name, upper = self.name, self.name.upper()
+        return f"""\
+/* A network, made by fedvote: {self.constant_bytes:,} bytes of constants, {self.working_bytes:,} of working memory and
+   stack; {self._working_bytes(1):,} if it is compiled with -DFV_PIXELS=1, which is slower with vector instructions. */
+#ifndef {upper}_H
+#define {upper}_H
+
+#include <stdint.h>
+
+#define {upper}_INPUTS {self.inputs}
+#define {upper}_OUTPUTS {self.outputs}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+extern const char *const {name}_classes[{upper}_OUTPUTS];
+
+/* `input` as the data have it, channel by channel; the class with the largest of `logits` is the answer. One call at a
+   time: the working memory is the same for all. */
+void {name}_run(const {self._kind} *input, float *logits);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+    @property
+    def source(self) -> str:
+        runtime = resources.files("fedvote.export.c").joinpath("runtime.c").read_text(encoding="utf-8")
+        labels = ", ".join(json.dumps(label) for label in self._labels())
+        lines = [
+            f'#include "{self.file}.h"', "", runtime, "/* The weights. */", "", *self._constants, "",
+            f"const char *const {self.name}_classes[] = {{{labels}}};", "",
+            f"static float memory[{max(1, self.memory)}];",
+            f"static float patch[{self.patch} * FV_PIXELS], sums[{self.sums} * FV_PIXELS];", "",
+            f"void {self.name}_run(const {self._kind} *input, float *logits)", "{",
+            "    (void)patch, (void)sums, (void)memory;", *(f"    {call}" for call in self._calls), "}", "",
+        ]  # fmt: skip
+        return "\n".join(lines)
+
+    def _labels(self) -> list[str]:
+        """Of as many classes as there are outputs, in characters that every compiler reads."""
+        known = [label.encode("ascii", "backslashreplace").decode() for label in self.classes]
+        return (known + [""] * self.outputs)[: self.outputs]
