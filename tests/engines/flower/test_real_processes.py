@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from flwr.supercore.inflatable.inflatable_object import (
     get_object_tree,
     iterate_object_tree,
 )
-from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
+from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents, pull_objects
 from flwr.supernode.fleet_http_connection import http_request_response
 
 from fedvote.config import Config, parse
@@ -216,7 +217,8 @@ def vote_twice(federation: LocalFederation, key: Path, over: threading.Event) ->
             if (received := receive()) is None:
                 continue
             name, run = received[0].metadata.message_id, received[0].metadata.run_id
-            parts = {tree.object_id: pull_object(run, tree.object_id) for tree in iterate_object_tree(received[1])}
+            wished = [tree.object_id for tree in iterate_object_tree(received[1])]
+            parts = pull_objects(wished, partial(pull_object, run))  # a message is there before its parts are
             message = inflate_object_from_contents(name, parts)
             assert isinstance(message, Message)
             message.metadata.__dict__["_message_id"] = name
