@@ -33,6 +33,7 @@ from fedvote.experiment import simulation
 from fedvote.folder import environment
 from fedvote.methods import FedVote
 from fedvote.network import Network
+from fedvote.paper.hostile import RULES, settings_of
 from fedvote.reputation import REPUTATIONS
 
 ATTACKS: dict[str, tuple[str, ...]] = {
@@ -51,25 +52,7 @@ ATTACKS: dict[str, tuple[str, ...]] = {
 }
 """What hostile clients do; the insider knows the rule that it has to pass."""
 MAIN = ("inverse", "label-flip", "random", "omniscient")
-FEDAVG = ("method=fedavg", "method.lr={rate}")
-RULES: dict[str, tuple[str, ...]] = {
-    "oracle": ("federation.oracle=true",),
-    "oracle cut": ("method.reputation=cut",),
-    "camps": ("method.reputation=camps",),
-    "uniform": (),
-    "proportional": ("method.reputation=proportional",),
-    "cut": ("method.reputation=cut",),
-    "FedAvg mean": FEDAVG,
-    "median": (*FEDAVG, "method.aggregate=median"),
-    "trimmed mean": (*FEDAVG, "method.aggregate=trimmed-mean", "method.aggregate.trim={hostile}"),
-    "Krum": (*FEDAVG, "method.aggregate=krum", "method.aggregate.byzantine={tolerated}"),
-    "geometric median": (*FEDAVG, "method.aggregate=geometric-median"),
-    "signSGD": ("method=signsgd", "method.server_lr={rate}"),
-}
-"""Those that have to be told how many clients are hostile are told the truth, or the most that they can bear."""
-RATES = {"signSGD": "0.0003"}
-USUAL = "0.001"
-"""Learning rates of float models, unless a rule is named with another one: the best where nobody is hostile."""
+KNOWN = [*RULES, "oracle cut"]
 
 
 @dataclass(frozen=True)
@@ -85,13 +68,6 @@ class Shared:
 
     turns: Turns = field(default_factory=dict)
     networks: dict[bool, Network] = field(default_factory=dict)  # by whether attackers train: fewer take fewer kernels
-
-
-def settings_of(rule: str, hostile: int, clients: int) -> list[str]:
-    """The settings of a rule, which may be named with a learning rate."""
-    name, _, rate = rule.partition("@")
-    values = {"hostile": hostile, "tolerated": min(hostile, (clients - 3) // 2), "rate": rate or RATES.get(name, USUAL)}
-    return [setting.format(**values) for setting in RULES[name]]
 
 
 def measure(rule: str, settings: list[str], preset: str, data: Dataset, shared: Shared) -> dict[str, Any]:
@@ -124,8 +100,7 @@ def planned(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
 def table(runs: dict[str, Any]) -> str:
     """Mean accuracy over seeds after the last round, in percent; a row for every attack and number of attackers."""
     entries = [(*key.split("/"), run["accuracy"][-1]) for key, run in runs.items()]
-    known = list(RULES)
-    rules = sorted({entry[0] for entry in entries}, key=lambda rule: (known.index(rule.partition("@")[0]), rule))
+    rules = sorted({entry[0] for entry in entries}, key=lambda rule: (KNOWN.index(rule.partition("@")[0]), rule))
     lines = [f"{'hostile':>7}  {'attack':14}" + "".join(f"{rule:>24}" for rule in rules)]
     for hostile, attack in itertools.product(sorted({int(e[2]) for e in entries}, reverse=True), ATTACKS):
         cells = []
@@ -140,7 +115,7 @@ def table(runs: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", nargs="*", default=[], metavar="RULE", help=", ".join(RULES))
+    parser.add_argument("rules", nargs="*", default=[], metavar="RULE", help=", ".join(KNOWN))
     parser.add_argument("--attacks", nargs="+", choices=ATTACKS, default=list(MAIN))
     parser.add_argument("--hostile", nargs="+", type=int, default=[15])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
@@ -153,9 +128,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/byzantine.json"))
     options = parser.parse_args()
     for name, at, _ in (rule.partition("@") for rule in options.rules):
-        if name not in RULES:
-            parser.error(f"there is no rule {name!r}; known: {', '.join(RULES)}")
-        if at and not any("{rate}" in setting for setting in RULES[name]):
+        if name not in KNOWN:
+            parser.error(f"there is no rule {name!r}; known: {', '.join(KNOWN)}")
+        if at and not any("{rate}" in setting for setting in RULES.get(name, ())):
             parser.error(f"{name} has no learning rate here; --set method.lr=RATE sets that of all FedVote runs")
     done = json.loads(options.out.read_text()) if options.out.exists() else {"preset": options.preset, "runs": {}}
     if not options.table:
@@ -171,7 +146,7 @@ def main() -> None:
             if theirs != alike:
                 shared, theirs = Shared(), alike
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
-            ruled = settings_of(rule, hostile, clients)
+            ruled = settings_of(rule.removeprefix("oracle "), hostile, clients)
             voted = [] if any(setting.startswith("method=") for setting in ruled) else options.set
             attacked = [setting.format(rule=rule if rule in REPUTATIONS else "camps") for setting in ATTACKS[attack]]
             twin = f"median/{attack}/{hostile}/{seed}"

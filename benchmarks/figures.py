@@ -1,4 +1,4 @@
-"""What `methods.py`, `byzantine.py` and `inputs.py` stored, as charts and tables on one page.
+"""What `methods.py` and `byzantine.py` stored, as charts and tables on one page.
 
     python benchmarks/figures.py results/methods-cifar10-silo.json --out results/methods-cifar10-silo.html
     python benchmarks/figures.py results/byzantine.json --out results/byzantine.html --svg results/byzantine
@@ -13,16 +13,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pages import byzantine, inputs, methods
-from pages.chart import Page
+from pages import byzantine, methods
+
+from fedvote.report.chart import Page
 
 
 def page_of(data: dict[str, Any]) -> Page:
     """What a file holds tells which benchmark wrote it."""
-    kinds = {"methods": methods.page, "runs": byzantine.page, "histograms": inputs.page}
+    kinds = {"methods": methods.page, "runs": byzantine.page}
     if known := kinds.keys() & data.keys():
         return kinds[known.pop()](data)
-    known_by = "the methods of methods.py, the runs of byzantine.py or the histograms of inputs.py"
+    known_by = "the methods of methods.py or the runs of byzantine.py"
     raise ValueError(f"it has {', '.join(data) or 'nothing'}, expected {known_by}")
 
 

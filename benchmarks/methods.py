@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +21,8 @@ from fedvote.config import read
 from fedvote.device import find_device
 from fedvote.experiment import run
 from fedvote.folder import RunFolder, environment
+from fedvote.paper.methods import CONTENDERS, Contender
 
-
-@dataclass(frozen=True)
-class Contender:
-    """A method as the table names it, and the rates that are tried."""
-
-    settings: tuple[str, ...]
-    key: str
-    rates: tuple[float, ...]
-
-
-CONTENDERS = {
-    "FedVote binary": Contender(("method=fedvote",), "method.lr", (0.01, 0.03, 0.1)),
-    "FedVote ternary": Contender(("method=fedvote", "method.votes=ternary"), "method.lr", (0.01, 0.03, 0.1)),
-    "FedAvg": Contender(("method=fedavg",), "method.lr", (0.0003, 0.001, 0.003)),
-    "FedPAQ, one norm": Contender(("method=fedpaq",), "method.lr", (0.0001, 0.0003)),
-    "FedPAQ, buckets": Contender(("method=fedpaq", "method.bucket=512"), "method.lr", (0.0003, 0.001, 0.003)),
-    "signSGD": Contender(("method=signsgd",), "method.server_lr", (0.0001, 0.0003, 0.001)),
-    "SIGNUM": Contender(("method=signum",), "method.server_lr", (0.0001, 0.0003, 0.001)),
-    "FetchSGD": Contender(("method=fetchsgd",), "method.lr", (0.0003, 0.001, 0.003, 0.01)),
-    "EDEN 1 bit": Contender(("method=eden",), "method.lr", (0.0003, 0.001, 0.003)),
-}
 KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds")
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from fedvote.config import read
 from fedvote.report.axis import Axis, axis_from_zero
+from fedvote.report.chart import ORACLE, Chart, Page, accuracy_axis, facts_of, last, line, mean, panels, swatch
 from fedvote.report.headline import NONE, percent
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
 from fedvote.report.tables import table
-from pages.chart import ORACLE, Chart, Page, accuracy_axis, facts_of, last, line, mean, panels, swatch
 
 PAPER = {
     "inverse": "Figure 6 (a), inverse sign",

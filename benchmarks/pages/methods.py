@@ -10,12 +10,12 @@ from fedvote.config import Config, read
 from fedvote.models import MODELS
 from fedvote.network import Network
 from fedvote.report.axis import axis_from_zero, log_axis
+from fedvote.report.chart import Chart, Page, accuracy_axis, facts_of, last, line, swatch
 from fedvote.report.headline import decimal, percent
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html, tag
 from fedvote.report.sections import section
 from fedvote.report.tables import table
-from pages.chart import Chart, Page, accuracy_axis, facts_of, last, line, swatch
 
 SHAPES = {  # of one input, and the number of classes
     "digits": ((1, 8, 8), 10),

@@ -15,6 +15,7 @@ from fedvote.data import DATASETS
 from fedvote.data.partition import PARTITIONS
 from fedvote.methods import METHODS
 from fedvote.models import MODELS
+from fedvote.paper import EXPERIMENTS
 from fedvote.quantize import NORMALISATIONS
 from fedvote.reputation import REPUTATIONS
 
@@ -27,6 +28,7 @@ KINDS: dict[str, Mapping[str, Any]] = {
     "datasets": DATASETS,
     "models": MODELS,
     "partitions": PARTITIONS,
+    "experiments": EXPERIMENTS,
 }
 
 
@@ -42,7 +44,7 @@ def catalogue(kind: str | None = None) -> dict[str, dict[str, str]]:
 
 
 def _about(thing: Any) -> str:
-    """A dataset says what it is; anything else is described by its own first line, or else by its file's."""
+    """Datasets and experiments say what they are; all else is described by its own first line, or by its file's."""
     if hasattr(thing, "about"):
         return str(thing.about)
     own = thing.__doc__ or ""

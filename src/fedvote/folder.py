@@ -52,6 +52,16 @@ class RunFolder:
         """The configuration of the run that is in the folder, if there is one."""
         return read(str(self.config_file)) if self.config_file.is_file() else None
 
+    def check(self, config: Config) -> None:
+        """Refuse a configuration that is not that of the run in the folder, if there is one."""
+        there = self.config()
+        # more rounds, and how long a server waits for clients, do not make it another run
+        if there is not None and dataclasses.replace(there, rounds=config.rounds, flower=config.flower) != config:
+            raise ConfigError(
+                f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
+                f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
+            )
+
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
         """Make the folder this run's, until it is released; nothing is overwritten, unless the same run is resumed."""
         there = self.config()
@@ -63,12 +73,7 @@ class RunFolder:
                 f"{self.path} already holds a run ({len(self.metrics())} of {there.rounds} rounds): "
                 "go on with it by --resume, or choose another folder with --out"
             )
-        # more rounds, and how long a server waits for clients, do not make it another run
-        if there is not None and dataclasses.replace(there, rounds=config.rounds, flower=config.flower) != config:
-            raise ConfigError(
-                f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
-                f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
-            )
+        self.check(config)
         ours = self._lock()
         try:
             return self._take(config)

@@ -10,12 +10,16 @@ from contextlib import contextmanager
 from fedvote.federation import Snapshot
 
 
-def watch(snapshots: Iterable[Snapshot], rounds: int, done: int = 0, uplink: int = 0) -> Iterator[Snapshot]:
-    """The same snapshots, shown as they pass; `done` rounds sent `uplink` bytes before."""
-    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, uplink)
+def watch(
+    snapshots: Iterable[Snapshot], rounds: int, done: int = 0, uplink: int = 0, title: str = ""
+) -> Iterator[Snapshot]:
+    """The same snapshots, shown as they pass; `done` rounds sent `uplink` bytes before. A title tells runs apart."""
+    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, uplink, title)
 
 
-def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int) -> Iterator[Snapshot]:
+def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, title: str) -> Iterator[Snapshot]:
+    if title:
+        print(title, file=sys.stderr)
     began = time.monotonic()
     for snapshot in snapshots:
         record = snapshot.record
@@ -28,7 +32,7 @@ def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int) -
         yield snapshot
 
 
-def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int) -> Iterator[Snapshot]:
+def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, title: str) -> Iterator[Snapshot]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -40,6 +44,7 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int) ->
     )
 
     columns = (
+        TextColumn(title and f"{title}:", markup=False),
         TextColumn("round"),
         MofNCompleteColumn(),
         BarColumn(),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -165,39 +163,6 @@ def test_charts_side_by_side_have_one_scale(figures: Any) -> None:
     assert (first.x, first.y) == (second.x, second.y)
 
 
-def test_a_histogram_is_drawn_beside_what_is_expected(figures: Any) -> None:
-    one = {"edges": [-1, 0, 1], "share": [0.25, 0.75], "expected": [0.5, 0.5], "parameters": {}}
-    data = {"preset": "quickstart", "settings": [], "environment": ENVIRONMENT, "histograms": {"updates": one}}
-    (chart,) = figures.page_of(data).charts
-    assert points(chart, "measured") == [(-0.5, 25), (0.5, 75)] and points(chart, "expected") == [(-0.5, 50), (0.5, 50)]
-    assert (chart.x.low, chart.x.high) == (-1, 1) and chart.y.high >= 75
-
-
-def test_histograms_are_of_every_weight_and_fit_in_mean_and_variance(tmp_path: Path) -> None:
-    file = tmp_path / "inputs.json"
-    command = [
-        sys.executable,
-        str(ROOT / "benchmarks" / "inputs.py"),
-        "--preset",
-        "quickstart",
-        "--set",
-        "local.steps=3",
-    ]
-    subprocess.run([*command, "--out", str(file)], check=True, capture_output=True)
-    found = json.loads(file.read_text())["histograms"]
-    for name, one in found.items():
-        middles = [(a + b) / 2 for a, b in pairwise(one["edges"])]
-        assert sum(one["share"]) == pytest.approx(1, abs=0.01), name
-        measured, expected = (
-            sum(
-                share * (x - (0.5 if name == "probabilities" else 0)) ** 2
-                for share, x in zip(shares, middles, strict=True)
-            )
-            for shares in (one["share"], one["expected"])
-        )
-        assert measured == pytest.approx(expected, rel=0.1), name
-
-
 def test_uplink_is_that_of_one_client_and_its_decades_are_evenly_spaced(figures: Any) -> None:
     page = methods(figures, small=method(0.5, 0.6), large=method(0.5, 0.6, nbytes=11_000_000_000))
     chart = chart_of(page, "accuracy-by-uplink")
@@ -217,13 +182,6 @@ def test_the_table_has_the_rate_taken_and_bytes_and_bits_of_one_client(figures: 
     assert taken[:4] == ["some", "0.3", "2", "75.00 %"] and taken[4].startswith(mb[:6]) and taken[6] == "1.00"
     assert searched == ["some", "method.lr", "4", "40.00 %", "20.00 %", "-50.00 %"]
     assert "<strong>20.00\u202f%</strong>" in page.html()
-
-
-def test_a_dozen_lines_all_look_different(figures: Any) -> None:
-    chart = importlib.import_module("pages.chart")
-    names = [*(f"rule {index}" for index in range(12)), "oracle"]
-    assert len({chart.look(name, names) for name in names}) == 13
-    assert [name for name in names if chart.look(name, names)[1] == "dashed"] == ["oracle"]
 
 
 def test_the_command_writes_the_page_and_a_drawing_for_every_chart(

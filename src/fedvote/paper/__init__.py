@@ -1,0 +1,28 @@
+"""The paper's figures and tables by name, each as data: what is run, how it is shown, what the paper prints."""
+
+from __future__ import annotations
+
+from fedvote.paper.alphabets import TABLE_2
+from fedvote.paper.costs import TABLE_3
+from fedvote.paper.experiment import Asked, Experiment, Found
+from fedvote.paper.hostile import FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7
+from fedvote.paper.inputs import FIGURE_3
+from fedvote.paper.methods import FIGURE_4A, FIGURE_4B, FIGURE_4C, FIGURE_5
+from fedvote.paper.normalisations import TABLE_1
+
+__all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "figure-3": FIGURE_3,
+    "figure-4a": FIGURE_4A,
+    "figure-4b": FIGURE_4B,
+    "figure-4c": FIGURE_4C,
+    "figure-5": FIGURE_5,
+    "figure-6a": FIGURE_6A,
+    "figure-6b": FIGURE_6B,
+    "figure-6c": FIGURE_6C,
+    "figure-7": FIGURE_7,
+    "table-1": TABLE_1,
+    "table-2": TABLE_2,
+    "table-3": TABLE_3,
+}

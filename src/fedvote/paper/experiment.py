@@ -1,0 +1,55 @@
+"""A figure or table of the paper: what is measured for it, and the page that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from fedvote.core import ConfigError
+from fedvote.report.chart import Page
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much of an experiment is wanted."""
+
+    seeds: int = 3  # 0, 1, ...; the paper repeats everything three times
+    rounds: int | None = None  # not given: as many as the experiment's presets have
+    settings: tuple[str, ...] = ()  # of all runs, as `a.b=c`
+    only: tuple[str, ...] = ()  # the rows that are wanted; none given: all
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name, value in (("seeds", self.seeds), ("rounds", self.rounds)):
+            if value is not None and value < 1:
+                raise ConfigError(f"asked for {value} {name}, expected 1 or more")
+
+    def choose(self, rows: Iterable[str], about: str) -> list[str]:
+        """Those rows of an experiment that are wanted."""
+        known = list(dict.fromkeys(rows))
+        if unknown := [row for row in self.only if row not in known]:
+            raise ConfigError(f"there is no row {unknown[0]!r} in {about!r}; it has: {'; '.join(known)}")
+        return [row for row in known if not self.only or row in self.only]
+
+
+class Found(Protocol):
+    """What was measured so far, as numbers, as a page, and as a table for a terminal."""
+
+    def numbers(self) -> dict[str, Any]: ...
+
+    def page(self) -> Page: ...
+
+    def text(self) -> str: ...
+
+
+class Experiment(Protocol):
+    @property
+    def about(self) -> str:
+        """Which figure or table, and what it shows."""
+        ...
+
+    def measure(self, asked: Asked, runs: Path) -> Iterator[Found]:
+        """All that is known, after every run. Run folders go into `runs`; those that are there are not run again."""
+        ...
