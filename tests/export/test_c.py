@@ -49,6 +49,39 @@ def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
     assert np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
 
 
+MAIN = """
+#include <stdio.h>
+#include "network.h"
+int main(void) {
+    static TYPE x[NETWORK_INPUTS];
+    static float y[NETWORK_OUTPUTS];
+    while (fread(x, sizeof x, 1, stdin) == 1) {
+        network_run(x, y);
+        fwrite(y, sizeof y, 1, stdout);
+    }
+    return 0;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(("case", "votes"), TRIED)
+def test_nothing_is_read_or_written_where_it_should_not_be(case: str, votes: str, tmp_path: Path) -> None:
+    """By the compiler's own watch over addresses and undefined behaviour, which ends the program."""
+    make, shape, dtype = CASES[case]
+    network, x = deployed(make(), votes, shape, dtype), inputs(shape, dtype, 3)
+    Program(network, "network").write(tmp_path / "network.c")
+    (tmp_path / "main.c").write_text(MAIN.replace("TYPE", "unsigned char" if dtype == torch.uint8 else "float"))
+    watched = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-common"]
+    build = ["cc", "-std=c99", "-O1", *watched, "main.c", "network.c", "-o", "main"]
+    if subprocess.run(build, cwd=tmp_path, capture_output=True, check=False).returncode:
+        pytest.skip("this compiler has no sanitizers")
+    done = subprocess.run(["./main"], cwd=tmp_path, input=x.numpy().tobytes(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    answers, expected = np.frombuffer(done.stdout, np.float32).reshape(len(x), -1), network(x).numpy()
+    assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
 @needs_compiler
 @pytest.mark.parametrize("pixels", [1, 3, 500])
 def test_pixels_are_taken_as_many_at_a_time_as_one_likes(pixels: int) -> None:
