@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
 
 from fedvote import ConfigError, Simulation, load_network
 from fedvote.config import read
@@ -63,13 +67,42 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         load_network(tmp_path)
 
 
+@pytest.mark.parametrize("damage", [{"about": "{"}, {"packing": "zip"}, {"dtype": "float1"}, {"layers": None}, "voted"])
+def test_what_is_not_there_or_not_known_is_refused(tmp_path: Path, damage: str | dict[str, str | None]) -> None:
+    list(run(read("quickstart", FAST), RunFolder(tmp_path), device="cpu"))
+    with safe_open(tmp_path / NETWORK, "pt") as file:
+        about = json.loads(file.metadata()["about"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if isinstance(damage, str):
+        del tensors[damage]
+        text = json.dumps(about)
+    else:
+        text = damage.get("about") or json.dumps(about | damage)
+    save_file(tensors, tmp_path / NETWORK, {"about": text})
+    with pytest.raises(ConfigError, match=r"is damaged, or of an earlier version|is of another network"):
+        load_network(tmp_path)
+
+
+def renamed() -> nn.Module:
+    """The same function, under other names."""
+    return nn.Sequential(module())
+
+
 def test_a_network_of_ones_own_is_given_again(tmp_path: Path) -> None:
     made = Simulation.of(module(), dataset(), clients=5, rounds=1, steps=2, batch=8, device="cpu", keep_float=["0"])
     (snapshot,) = made.run()
     path = save_network(tmp_path, made, snapshot)
     with pytest.raises(ConfigError, match="a network without a name: pass it as `module`"):
         load_network(path)
-    with pytest.raises(ConfigError, match="75 float weights, but the network given has 39"):
+    with pytest.raises(
+        ConfigError, match=r"another network than the module given: it has 75 float weights .*keep_float"
+    ):
         load_network(path, module())
+    for other in (
+        renamed(),
+        nn.Sequential(*(layer for layer in module().children() if not isinstance(layer, nn.BatchNorm1d))),
+    ):
+        with pytest.raises(ConfigError, match=r"another network than the module given: it has .* names and shapes"):
+            load_network(path, other, keep_float=["*0"])
     x = made.data.test.x[:9]
     assert torch.equal(load_network(path, module(), keep_float=["0"])(x), made.deployed(snapshot)(x))

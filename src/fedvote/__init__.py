@@ -2,7 +2,7 @@
 
 from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError, Key, ModelError, WireError
 from fedvote.data.arrays import from_arrays, from_torch
-from fedvote.deployed import load_network
+from fedvote.deployed import load_network, save_network
 from fedvote.engines.simulate import Simulation
 from fedvote.export import export_c, export_onnx
 from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
@@ -33,4 +33,5 @@ __all__ = [
     "from_arrays",
     "from_torch",
     "load_network",
+    "save_network",
 ]

@@ -199,7 +199,9 @@ def report(
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its network.safetensors.")],
     to: Annotated[str, typer.Option(help="The format: onnx, or c for small devices.")] = "onnx",
-    out: Annotated[Path | None, typer.Option(help="The file; else network.FORMAT beside the run's own.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file, or a folder for it; else network.FORMAT beside the run's own.")
+    ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Activations of 8 bits: faster. Needs the run's data.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Also judge the file on the run's test data.")] = False,
 ) -> None:

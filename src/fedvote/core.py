@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ NO_VOTE = -128
 
 Length = int | Future[int]
 """Of something in bytes; some lengths are still being found, while everything else goes on."""
+
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
+"""What turns text in a terminal into another colour."""
 
 SERVER = -1
 """The client number of whatever is drawn on the server."""
@@ -58,6 +62,13 @@ class WireError(FedVoteError):
 
 class UnwritableError(WireError):
     """A message that its sender cannot write, since training made no numbers of some weights: it sends nothing."""
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong in the first place, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return COLOUR.sub("", str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 class NotHeldError(WireError):

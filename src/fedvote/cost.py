@@ -61,6 +61,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def costs(module: nn.Module, shape: Sequence[int], classes: int, keep_float: Sequence[str] | None = None) -> list[Cost]:
     """A row for each kind of weights. Ternary additions are the most: a vote of 0 needs none.
 
+    Products that no layer makes, such as those of attention, are counted as those of floats for all kinds of weights.
     Batch norm is one addition an output, and for votes, whose scale cannot be folded into them, one multiplication.
     """
     network = Network(module, keep_float=keep_float)
@@ -95,7 +96,7 @@ def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
     """Layers with weights, and batch norms."""
     x = torch.rand((2, *shape), generator=Key(0).torch("trial"))
     whole = nn.Sequential(network.module(network.start, network.calibrate(network.start, x)))  # so that all have names
-    voted = {f"0.{slot.name}" for slot in network.voted}
+    voted = {id(whole.get_parameter(f"0.{slot.name}")) for slot in network.voted}  # layers may share them
     outputs: Counter[str] = Counter()
     known = {name: layer for name, layer in whole.named_modules() if isinstance(layer, (*VOTABLE, _BatchNorm))}
     for name, layer in known.items():
@@ -103,9 +104,9 @@ def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         whole(x[:1])
     operations = counter.get_flop_counts()
-    return [
+    layers = [
         _Layer(
-            voted=f"{name}.weight" in voted,
+            voted=id(getattr(layer, "weight", None)) in voted,
             norm=isinstance(layer, _BatchNorm),
             bias=layer.bias is not None,
             products=sum(operations.get(f"{type(whole).__name__}.{name}", {}).values()) // 2,
@@ -113,3 +114,5 @@ def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
         )
         for name, layer in known.items()
     ]
+    others = counter.get_total_flops() // 2 - sum(layer.products for layer in layers)
+    return [*layers, _Layer(voted=False, norm=False, bias=True, products=others, outputs=0)]

@@ -62,7 +62,9 @@ class Deployed(nn.Module):
         return y
 
 
-def save_network(folder: Path, simulation: Federation, snapshot: Snapshot, model: ModelConfig | None = None) -> Path:
+def save_network(
+    folder: Path | str, simulation: Federation, snapshot: Snapshot, model: ModelConfig | None = None
+) -> Path:
     """Write the deployed model of a snapshot, as compactly as its weights allow.
 
     `model`: by what name the network is known, unless it is one of the user's own that has none.
@@ -83,10 +85,11 @@ def save_network(folder: Path, simulation: Federation, snapshot: Snapshot, model
         "classes": simulation.data.classes,
         "mean": train.mean,
         "std": train.std,
+        "layers": simulation.network.fingerprint.hex(),
         "model": model and model.name,
         "keep_float": model and model.keep_float,
     }
-    path = folder / NETWORK
+    path = Path(folder) / NETWORK
     with draft(path) as part:
         save_file(tensors, part, {"about": json.dumps(about)})
     return path
@@ -97,7 +100,7 @@ def load_network(
 ) -> Deployed:
     """The deployed network of a run, by its folder or its file, in evaluation mode.
 
-    `module`: the network itself, and which of its layers were kept float, if it is one that no configuration named.
+    `module`: the network itself, if it is one that no configuration named; `keep_float`, as in training.
     """
     path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
     if not path.is_file():
@@ -105,25 +108,32 @@ def load_network(
     try:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["about"])
-            dtype = getattr(torch, about["dtype"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError) as error:
+        voted_bytes, floats = tensors["voted"].numpy().tobytes(), tensors["float"]
+        scaling, dtype, codec = (about["mean"], about["std"]), getattr(torch, about["dtype"]), CODECS[about["packing"]]
+        name, kept, layers = about["model"], about["keep_float"], about["layers"]
+        classes, shape = about["classes"], about["shape"]
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
             f"{path} is damaged, or of an earlier version ({error}): resume the run, which writes it again"
         ) from error
-    if module is None:
-        if about["model"] is None:
-            raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
-        module, keep_float = make_model(about["model"], about["shape"], len(about["classes"])), about["keep_float"]
-    network = Network(module, keep_float=keep_float)
-    if len(tensors["float"]) != network.F:
-        raise ConfigError(f"{path} has {len(tensors['float'])} float weights, but the network given has {network.F}")
-    voted = CODECS[about["packing"]](network.D).decode(tensors["voted"].numpy().tobytes()).float()
+    if module is None and name is None:
+        raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
+    network = Network(
+        make_model(name, shape, len(classes)) if module is None else module,
+        keep_float=kept if keep_float is None else keep_float,
+    )
     statistics = {n.removeprefix(STATISTICS): t for n, t in tensors.items() if n.startswith(STATISTICS)}
-    ready = network.module(Weights(voted, tensors["float"]), statistics)
-    scaling = about["mean"], about["std"]
-    deployed = Deployed(ready, *scaling, about["classes"], about["shape"], dtype)
-    return deployed.eval().requires_grad_(False)
+    if (network.fingerprint.hex(), network.F, network.norms) != (layers, len(floats), statistics.keys()):
+        raise ConfigError(
+            f"{path} is of another network than {name if module is None else 'the module given'}: it has {len(floats)} "
+            f"float weights and {len(statistics)} statistics of batch norm, expected {network.F} and "
+            f"{len(network.norms)}; layers have to have the names and shapes that they had in training, and the same "
+            "ones to be kept float (keep_float)"
+        )
+    voted = codec(network.D).decode(voted_bytes).float()
+    ready = network.module(Weights(voted, floats), statistics)
+    return Deployed(ready, *scaling, classes, shape, dtype).eval().requires_grad_(False)
 
 
 def _packing(voted_D: Tensor) -> str:

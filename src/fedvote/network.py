@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -22,7 +22,7 @@ from torch.func import functional_call, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import Key, ModelError, State, Weights
+from fedvote.core import Key, ModelError, State, Weights, reason
 from fedvote.products import as_products
 from fedvote.validate import VOTABLE, problems, refuse
 
@@ -115,6 +115,11 @@ class Network:
         layout = repr([(slot.name, slot.shape) for slot in (*self.voted, *self.floats)])
         return hashlib.blake2b(layout.encode(), digest_size=8).digest()
 
+    @property
+    def norms(self) -> Collection[str]:
+        """The names of batch-norm statistics."""
+        return self._norm_buffers().keys()
+
     def standardise(self, voted_D: Tensor) -> Tensor:
         """Every layer's weights divided by their standard deviation."""
         parts = [voted_D[slot.start : slot.stop] for slot in self.voted]
@@ -175,8 +180,9 @@ class Network:
             y: object = vmap(trial)(*stack, x)
         except Exception as error:
             where = f"layer {path[-1]!r}" if path and path[-1] else "its forward"
-            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise ModelError(f"the network fails at {where} on inputs of shape {tuple(shape)}: {first_line}") from error
+            raise ModelError(
+                f"the network fails at {where} on inputs of shape {tuple(shape)}: {reason(error)}"
+            ) from error
         twice = [
             name
             for name, layer in trial._batch.named_modules()

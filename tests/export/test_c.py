@@ -178,6 +178,60 @@ class Squared(nn.Module):
         return y
 
 
+class Folded(nn.Module):
+    """Every channel an input of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(1, 8, 3), nn.Linear(3 * 8 * 6 * 6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.last(self.first(x.reshape(-1, 1, 8, 8)).reshape(x.shape[0], -1))
+        return y
+
+
+class Again(nn.Module):
+    """One layer in four places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.same, self.last = nn.Linear(64, 64, bias=False), nn.Linear(64, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = torch.relu(self.same(x))
+        y: Tensor = self.last(x)
+        return y
+
+
+@needs_compiler
+def test_weights_of_several_places_are_written_once() -> None:
+    network, x = deployed(Again(), "binary", (64,), torch.float32), inputs((64,), torch.float32, 5)
+    program = Program(network, "network")
+    assert program.votes == 64 * 64 and program.constant_bytes < 64 * 64 / 8 + 4 * (64 + 64 * 4 + 4) + 100
+    expected = network(x).numpy()
+    assert np.allclose(run(program, x), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@needs_compiler
+def test_classes_are_called_as_they_are(tmp_path: Path) -> None:
+    """Quotes, line ends, and what C reads as another character."""
+    names = ["a??!b", 'say "x"', "back\\slash\n", "caf\u00e9"]
+    network = Deployed(mlp(), (), (), names, (20,), torch.float32).eval()
+    export_c(network, tmp_path / "network.c")
+    (tmp_path / "main.c").write_text("""
+        #include <stdio.h>
+        #include "network.h"
+        int main(void) {
+            for (int i = 0; i < NETWORK_OUTPUTS; i++) printf("%s%c", network_classes[i], 0);
+            return 0;
+        }
+    """)
+    build = "cc -std=c99 -Wall -Wextra -Werror network.c main.c -o main && ./main"
+    said = subprocess.run(build, shell=True, cwd=tmp_path, check=True, capture_output=True).stdout
+    assert said.decode().split("\0")[:4] == [*names[:3], "caf\\xe9"]
+
+
 def test_what_there_is_no_c_for_is_named(tmp_path: Path) -> None:
     module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(4 * 14 * 14, 4))
     with pytest.raises(
@@ -186,6 +240,8 @@ def test_what_there_is_no_c_for_is_named(tmp_path: Path) -> None:
         export_c(deployed(module, "binary", IMAGE), tmp_path / "network.c")
     with pytest.raises(ModelError, match=r"a MatMul of .*, for which there is no C yet"):
         export_c(deployed(Squared(), "binary", (16,), torch.float32), tmp_path / "network.c")
+    with pytest.raises(ModelError, match=r"a Reshape that puts other things on the axis of inputs, for which"):
+        export_c(deployed(Folded(), "binary", (3, 8, 8), torch.float32), tmp_path / "network.c")
     with pytest.raises(ConfigError, match="int8 is for ONNX files"):
         export_c(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.c", inputs((20,), torch.float32))
     with pytest.raises(ConfigError, match=r"takes torch\.float64, expected one of torch\.uint8, torch\.float32"):

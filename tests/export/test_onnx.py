@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from fedvote.core import ConfigError, Examples, ModelError
 from fedvote.deployed import Deployed
+from fedvote.export.c import export_c
 from fedvote.export.onnx import accuracy, export_onnx
 from fedvote.models import make_model
 from fedvote.network import Network
@@ -118,8 +119,68 @@ def test_a_network_that_cannot_be_translated_is_named(tmp_path: Path) -> None:
             return x if float(x.sum()) > 0 else -x  # which a graph cannot say
 
     network = Deployed(Odd(), (), (), "ab", (2,), torch.float32).eval()
-    with pytest.raises(ModelError, match="torch cannot translate the network to ONNX: "):
+    with pytest.raises(ModelError, match=r"cannot be made ONNX: torch cannot translate it \(Could not guard on data"):
         export_onnx(network, tmp_path / "network.onnx")
+
+
+class Stacked(nn.Module):
+    """A forward that torch can only translate for one size of batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(20, 8), nn.ReLU(), nn.Linear(8, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([self.layers(row) for row in x])
+
+
+def test_a_graph_for_batches_of_one_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"cannot be made ONNX: .*(batch|size|constraint|specialize)"):
+        export_onnx(deployed(Stacked(), "binary", (20,), torch.float32), tmp_path / "network.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_translated_wrongly_is_not_rounded_to_integers(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AvgPool2d(2, divisor_override=3), nn.Flatten(), nn.Linear(196, 4))
+    with pytest.raises(ModelError, match="answers differently from the network"):
+        export_onnx(deployed(module, "binary", IMAGE), tmp_path / "x.onnx", int8=inputs(IMAGE, torch.uint8))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary"])
+def test_votes_are_found_whichever_axis_is_that_of_outputs(tmp_path: Path, votes: str) -> None:
+    """Linear layers over sequences, and convolutions the other way round, with and without batch norm."""
+    sequence = nn.Sequential(nn.Linear(8, 5), nn.ReLU(), nn.Flatten(), nn.Linear(15, 4))
+    upwards = nn.Sequential(nn.ConvTranspose2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.ConvTranspose2d(5, 6, 3))
+    upwards = nn.Sequential(upwards, nn.Flatten(), nn.Linear(6 * 10 * 10, 4))
+    for module, shape in ((sequence, (3, 8)), (upwards, (3, 6, 6))):
+        network, x = deployed(module, votes, shape, torch.float32), inputs(shape, torch.float32, 200)
+        plain = export_onnx(network, tmp_path / "plain.onnx")
+        integers = export_onnx(network, tmp_path / "int8.onnx", int8=x)
+        assert np.allclose(answers(plain.path, x), network(x), rtol=1e-3, atol=1e-3)
+        assert plain.votes == Network(module).D and integers.agreement and integers.agreement >= 0.9
+
+
+def test_a_network_in_training_is_exported_as_it_will_be_used(tmp_path: Path) -> None:
+    network, x = deployed(mlp(), "binary", (20,), torch.float32), inputs((20,), torch.float32, 9)
+    expected = network(x)
+    made = export_onnx(network.train(), tmp_path / "network.onnx")
+    assert np.allclose(answers(made.path, x), expected, atol=1e-4) and network.training
+
+
+def test_files_and_networks_of_another_kind_are_refused_before_anything_is_done(tmp_path: Path) -> None:
+    network = deployed(mlp(), "binary", (20,), torch.float32)
+    with pytest.raises(ConfigError, match=r"expected a name that ends in \.onnx"):
+        export_onnx(network, tmp_path / "network.safetensors")
+    with pytest.raises(ConfigError, match=r"expected a name that ends in \.c"):
+        export_c(network, tmp_path / "network.h")
+    (tmp_path / "folder.onnx").mkdir()
+    with pytest.raises(ConfigError, match=r"is a folder, expected a file in it"):
+        export_onnx(network, tmp_path / "folder.onnx")
+    for export, name in ((export_onnx, "x.onnx"), (export_c, "x.c")):
+        with pytest.raises(ConfigError, match=r"got a Sequential, expected what fedvote\.load_network gives"):
+            export(mlp(), tmp_path / name)  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.onnx"]
 
 
 @pytest.mark.parametrize("library", ["onnx", "onnxscript", "onnxruntime"])

@@ -59,6 +59,25 @@ def test_the_network_alone_is_enough_unless_data_are_needed(folder: Path, tmp_pa
             export_run(alone, int8=int8, test=not int8)
 
 
+def test_a_folder_gets_a_file(folder: Path, tmp_path: Path) -> None:
+    made, _ = export_run(folder, out=tmp_path)
+    assert made.path == tmp_path / "network.onnx"
+
+
+def test_the_network_itself_is_never_overwritten(folder: Path) -> None:
+    before = (folder / "network.safetensors").read_bytes()
+    with pytest.raises(ConfigError, match=r"ends in \.onnx"):
+        export_run(folder, out=folder / "network.safetensors")
+    assert (folder / "network.safetensors").read_bytes() == before
+
+
+def test_what_cannot_be_judged_is_not_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(ConfigError, match="there has to be a C compiler"):
+        export_run(folder, "c", tmp_path / "network.c", test=True)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_format_that_is_not_there_is_refused_with_those_that_are(folder: Path) -> None:
     with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx, c"):
         export_run(folder, "tflite")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedvote.core import ModelError
+from fedvote.core import ConfigError, ModelError
 from fedvote.deployed import Deployed
 
 TOLERANCE = 1e-3  # of the largest output, by which answers in floats may differ
@@ -24,6 +25,21 @@ class Exported:
     nbytes: int  # of the file, or where that is a program's source, of its constants
     votes: int  # weights that are packed
     agreement: float | None  # share of inputs that it calls the same class as the network; None: it could not be tried
+
+
+def checked(network: Deployed, path: Path | str, ending: str) -> tuple[Deployed, Path]:
+    """The network in evaluation mode, and where its file goes, if both are of the kind that they should be."""
+    path = Path(path)
+    if not isinstance(network, Deployed):
+        raise ConfigError(
+            f"got a {type(network).__name__}, expected what fedvote.load_network gives: save what was trained with "
+            "fedvote.save_network, and load it"
+        )
+    if path.suffix != ending:
+        raise ConfigError(f"the file is {str(path)!r}, expected a name that ends in {ending}")
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder, expected a file in it, such as {path / f'network{ending}'}")
+    return (copy.deepcopy(network).eval() if network.training else network), path
 
 
 def examples(network: Deployed, count: int) -> Tensor:

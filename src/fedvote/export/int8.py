@@ -52,10 +52,25 @@ def _votes_as_they_are(model: ModelProto) -> dict[str, list[dict[str, Any]]]:
     from onnx import numpy_helper
     from onnxruntime.quantization import QuantType
 
-    scales = {}
+    scales, outputs = {}, _axes_of_outputs(model)
     for weight in model.graph.initializer:
-        if len(weight.dims) > 1 and (packed := pack(numpy_helper.to_array(weight))):
+        axis = outputs.get(weight.name)
+        if axis is not None and (packed := pack(numpy_helper.to_array(weight), axis)):
             scale = np.where(packed.scale > 0, packed.scale, 1).astype(np.float32)  # a row of zeros has any scale
             fixed = {"zero_point": np.array(0, np.int8), "quant_type": QuantType.QInt8, "axis": packed.axis}
             scales[weight.name] = [{**fixed, "scale": np.array(value)} for value in scale.flat]
     return scales
+
+
+def _axes_of_outputs(model: ModelProto) -> dict[str, int]:
+    """For each weight of a layer, which of its axes is that of outputs."""
+    from onnx import helper
+
+    ranks, found = {each.name: len(each.dims) for each in model.graph.initializer}, {}
+    for node in model.graph.node:
+        weight = node.input[1] if len(node.input) > 1 else ""
+        flipped = any(each.name == "transB" and helper.get_attribute_value(each) for each in node.attribute)
+        axes = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0 if flipped else 1, "MatMul": ranks.get(weight, 0) - 1}
+        if ranks.get(weight, 0) > 1 and node.op_type in axes:
+            found[weight] = axes[node.op_type]
+    return found

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +21,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedvote.core import ConfigError, Examples, ModelError
+from fedvote.core import ConfigError, Examples, FedVoteError, ModelError, reason
 from fedvote.deployed import Deployed
 from fedvote.draft import write
-from fedvote.export.exported import Exported, agreement, examples
+from fedvote.export.exported import Exported, agreement, checked, examples
 from fedvote.export.int8 import with_int8
 from fedvote.export.packing import BITS, Packed, pack
 from fedvote.export.quiet import quiet
@@ -41,19 +43,22 @@ def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None)
     `int8`: some hundred inputs, to run the layers between them on integers of 8 bits, in the ranges that these make.
     """
     onnx, _ = _library("onnx"), _library("onnxruntime")
-    tried = examples(network, TRIED) if int8 is None else _checked(int8, network)
+    network, path = checked(network, path, ".onnx")
+    tried = examples(network, TRIED)
     model = translated(network)
     if int8 is not None:
-        model = with_int8(model, INPUT, tried.numpy())
+        inputs = _like_those_of(network, int8)
+        agreement(_tried(model.SerializeToString(), tried), network, tried)  # what is wrong in floats stays wrong
+        with _blamed("torch's graph of it cannot be given integers"):
+            model, tried = with_int8(model, INPUT, inputs.numpy()), inputs
     votes = _pack_weights(model)
     _describe(model, network)
-    onnx.checker.check_model(model)
+    with _blamed("its graph is not ONNX"):
+        onnx.checker.check_model(model)
     written = model.SerializeToString()
-    running = session(written)
-    answers = np.concatenate([_answers(running, some) for some in tried.split(100)])
-    same = agreement(answers, network, tried, exact=int8 is None)
-    write(Path(path), written)
-    return Exported(Path(path), len(written), votes, same)
+    same = agreement(_tried(written, tried), network, tried, exact=int8 is None)
+    write(path, written)
+    return Exported(path, len(written), votes, same)
 
 
 def accuracy(path: Path | str, examples: Examples, batch: int = 100) -> float:
@@ -74,27 +79,33 @@ def _library(name: str) -> Any:
 def translated(network: Deployed) -> ModelProto:
     """The network as an ONNX graph, its batch norms folded into the layers before them."""
     _library("onnxscript")
-    try:
-        with quiet(), torch.no_grad():
-            program = torch.onnx.export(
-                network, (examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
-                output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
-            )  # fmt: skip
-    except Exception as error:
-        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelError(f"torch cannot translate the network to ONNX: {first_line}") from error
+    with _blamed("torch cannot translate it"), quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            network, (examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
+            output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
+        )  # fmt: skip
     assert program is not None
     model: ModelProto = program.model_proto
     return model
 
 
-def _checked(inputs: Tensor, network: Deployed) -> Tensor:
+@contextmanager
+def _blamed(what: str) -> Iterator[None]:
+    try:
+        yield
+    except FedVoteError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the network cannot be made ONNX: {what} ({reason(error)})") from error
+
+
+def _like_those_of(network: Deployed, inputs: Tensor) -> Tensor:
     if inputs.dtype != network.dtype or inputs.shape[1:] != network.shape or not len(inputs):
         raise ConfigError(
             f"int8 is {inputs.dtype} of shape {tuple(inputs.shape)}, expected inputs as the network takes them: "
             f"{network.dtype} of shape (some hundred, {', '.join(map(str, network.shape))})"
         )
-    return inputs
+    return inputs.detach().cpu()
 
 
 def _pack_weights(model: ModelProto) -> int:
@@ -168,6 +179,13 @@ def _describe(model: ModelProto, network: Deployed) -> None:
 def session(file: Path | bytes) -> Any:
     """A file, or what is in it, loaded by ONNX Runtime."""
     return _library("onnxruntime").InferenceSession(file, providers=["CPUExecutionProvider"])
+
+
+def _tried(written: bytes, x: Tensor) -> NDArray[np.float32]:
+    """What a file answers, in batches of different sizes."""
+    with _blamed("its graph cannot be run on batches of any size"):
+        running = session(written)
+        return np.concatenate([_answers(running, some) for some in (*x[:-1].split(100), x[-1:])])
 
 
 def _answers(running: Any, x: Tensor) -> NDArray[np.float32]:

@@ -39,11 +39,12 @@ class Packed:
         return self.bytes.nbytes + self.scale.nbytes
 
 
-def pack(weight: NDArray[Any]) -> Packed | None:
-    """The weight as votes, if it is one that votes can say, and smaller so."""
+def pack(weight: NDArray[Any], axis: int | None = None) -> Packed | None:
+    """The weight as votes, if it is one that votes can say, and smaller so. `axis`: of outputs, where that is known."""
     if not np.isfinite(weight).all():
         return None
-    for output in (0, weight.ndim - 1):  # the axis of outputs, as layers have it and as products have it
+    # as convolutions, those the other way round, and products have it
+    for output in (0, 1, weight.ndim - 1) if axis is None else (axis,):
         others = tuple(axis for axis in range(weight.ndim) if axis != output)
         scale = np.abs(weight).max(axis=others, keepdims=True, initial=0)
         votes = np.sign(weight).astype(np.int8)

@@ -10,6 +10,7 @@ from fedvote.core import ConfigError, Dataset, Key
 from fedvote.deployed import load_network
 from fedvote.experiment import dataset
 from fedvote.export import c, onnx
+from fedvote.export.c.compiled import can_compile
 from fedvote.export.exported import Exported
 from fedvote.folder import RunFolder
 
@@ -28,14 +29,16 @@ def export_run(
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
     write, accuracy = FORMATS[to]
+    if test and to == "c" and not can_compile():
+        raise ConfigError("to judge a C file there has to be a C compiler, which is not here: export without --test")
     network = load_network(run)
     data = _data(run) if int8 or test else None
     inputs = None
     if int8 and data:
         lots = torch.randperm(len(data.train), generator=Key(0).torch("int8"))
         inputs = data.train.x[lots[:CALIBRATED_ON]]
-    beside = run if run.is_dir() else run.parent
-    made = write(network, out or beside / f"network{'-int8' * int8}.{to}", inputs)
+    folder = out if out and out.is_dir() else run if run.is_dir() else run.parent
+    made = write(network, out if out and not out.is_dir() else folder / f"network{'-int8' * int8}.{to}", inputs)
     return made, accuracy(made.path, data.test) if test and data else None
 
 

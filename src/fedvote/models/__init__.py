@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch import nn
 
-from fedvote.core import ConfigError
+from fedvote.core import ConfigError, reason
 from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
 from fedvote.models.small_cnn import small_cnn
@@ -26,10 +26,10 @@ def make_model(name: str, shape: Sequence[int], classes: int) -> nn.Module:
     make = find(MODELS, name, "model")
     try:
         made = make(tuple(shape), classes)
-    except TypeError as error:
+    except Exception as error:
         raise ConfigError(
             f"model {name!r} could not be made for inputs of shape {tuple(shape)} and {classes} classes "
-            f"({error}); expected a function of these two that returns an nn.Module"
+            f"({reason(error)}); expected a function of these two that returns an nn.Module"
         ) from error
     if not isinstance(made, nn.Module):
         raise ConfigError(f"model {name!r} returned a {type(made).__name__}, expected an nn.Module")

@@ -31,7 +31,8 @@ class Calls:
         self.patch = self.sums = 1  # how many numbers a window sees at most, and a group of outputs has
         self._bytes = bytes_in
         self._known = _constants(model)
-        self._shapes = _shapes(model)
+        self._shapes = _shapes(model)  # of one input at a time, whose own axis is left out
+        self._written: dict[tuple[str, ...], str] = {}  # constants by the names of weights and biases
         self._alias: dict[str, str] = {}  # values that are others under another name
         self.steps = [step for node in model.graph.node if (step := self._read(node))]
 
@@ -53,6 +54,8 @@ class Calls:
     def _step(self, node: NodeProto) -> Step | None:
         """The call that a node becomes; None for one that changes nothing."""
         kind, (x, *others), (y, *_) = node.op_type, node.input, node.output
+        if y not in self._shapes:
+            raise _no_c(f"a {kind} that puts other things on the axis of inputs")
         count = prod(self._shapes[y])
         attributes = {each.name: _value(each) for each in node.attribute}
         if not count or attributes.get("to", FLOAT) != FLOAT:
@@ -120,8 +123,7 @@ class Calls:
 
     def _conv(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any]) -> Step:
         weight, groups = self._known[others[0]], int(attributes.get("group", 1))
-        bias = self._known[others[1]] if len(others) > 1 else None
-        name = self.constants.weights(weight, bias, groups)
+        name = self._weights(others, weight, groups)
         self.patch, self.sums = max(self.patch, prod(weight.shape[1:])), max(self.sums, weight.shape[0] // groups)
         window = self._window(x, y, weight.shape[2:], attributes)
         return self._call(f"fv_conv({name}, {groups}, &{window}, {{0}}, {{y}}, patch, sums);", y, x)
@@ -131,9 +133,16 @@ class Calls:
         if not usual or len(self._shapes[x]) != 1:
             raise _no_c(f"a product of inputs of shape {self._shapes[x]} with {attributes or 'no attributes'}")
         weight = self._known[others[0]]
-        bias = self._known[others[1]] if len(others) > 1 else None
-        name = self.constants.weights(weight if transposed else weight.T, bias, groups=1)
+        name = self._weights(others, weight if transposed else weight.T, groups=1)
         return self._call(f"fv_product({name}, {{0}}, {{y}});", y, x)
+
+    def _weights(self, names: Sequence[str], weight: NDArray[Any], groups: int) -> str:
+        """The name of a layer's constants, which layers that share their weights have in common."""
+        key = (*names, str(groups), str(weight.shape))
+        if key not in self._written:
+            bias = self._known[names[1]] if len(names) > 1 else None
+            self._written[key] = self.constants.weights(weight, bias, groups)
+        return self._written[key]
 
     def _window(self, x: str, y: str, kernel: Sequence[int], attributes: dict[str, Any]) -> str:
         """The name of a window's constants. A sequence is an image of one row."""
@@ -175,7 +184,7 @@ def _constants(model: ModelProto) -> dict[str, NDArray[Any]]:
 
 
 def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shapes of values, for one input at a time and without the axis of inputs."""
+    """The shapes of values, for one input at a time and without the axis of inputs; only of those that have it."""
     from onnx import shape_inference
 
     one = type(model)()
@@ -185,7 +194,8 @@ def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
         value.type.tensor_type.shape.dim[0].dim_value = 1
     graph = shape_inference.infer_shapes(one, data_prop=True).graph
     known = (*graph.input, *graph.output, *graph.value_info)
-    return {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim)[1:] for value in known}
+    sides = {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim) for value in known}
+    return {name: shape[1:] for name, shape in sides.items() if shape[:1] == (1,)}
 
 
 def _value(attribute: Any) -> Any:

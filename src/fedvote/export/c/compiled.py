@@ -38,7 +38,9 @@ def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answer
         command = [COMPILER, "-std=c99", *options, "-shared", "-fPIC", "-o", str(built), str(source)]
         made = subprocess.run(command, capture_output=True, text=True, check=False)
         if made.returncode:
-            raise ModelError(f"{COMPILER} refuses the exported program: {made.stderr.strip().splitlines()[0]}")
+            lines = made.stderr.strip().splitlines()
+            worst = next((line for line in lines if "error" in line), lines[-1])
+            raise ModelError(f"{COMPILER} refuses the exported program: {worst}")
         function, outputs = getattr(ctypes.CDLL(str(built)), name[1]), int(count[1])
 
         def answers(x: Tensor) -> NDArray[Any]:

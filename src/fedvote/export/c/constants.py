@@ -31,9 +31,7 @@ class Constants:
 
     def weights(self, weight: NDArray[Any], bias: NDArray[Any] | None, groups: int) -> str:
         """The name of an array of weights, one for each group of outputs."""
-        packed, outputs = pack(weight), len(weight) // groups
-        if packed and packed.axis != 0:
-            packed = None
+        packed, outputs = pack(weight, axis=0), len(weight) // groups
         self.votes += weight.size if packed else 0
         rows = []
         for group in range(groups):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from importlib import resources
@@ -19,7 +18,7 @@ from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
 from fedvote.export.c.memory import places
-from fedvote.export.exported import Exported, agreement, examples
+from fedvote.export.exported import Exported, agreement, checked, examples
 from fedvote.export.onnx import INPUT, OUTPUT, translated
 
 PIXELS = 16  # at a time, as in runtime.c
@@ -35,7 +34,7 @@ def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) ->
     """
     if int8 is not None:
         raise ConfigError("int8 is for ONNX files: C files have float activations")
-    path = Path(path)
+    network, path = checked(network, path, ".c")
     program, same = Program(network, path.stem), None
     if can_compile():
         x = examples(network, TRIED)
@@ -108,7 +107,7 @@ void {name}_run(const {self._kind} *input, float *logits);
     @property
     def source(self) -> str:
         runtime = resources.files("fedvote.export.c").joinpath("runtime.c").read_text(encoding="utf-8")
-        labels = ", ".join(json.dumps(label) for label in self._labels())
+        labels = ", ".join(f'"{label}"' for label in self._labels())
         lines = [
             f'#include "{self.file}.h"', "", runtime, "/* The weights. */", "", *self._constants, "",
             f"const char *const {self.name}_classes[] = {{{labels}}};", "",
@@ -121,5 +120,10 @@ void {name}_run(const {self._kind} *input, float *logits);
 
     def _labels(self) -> list[str]:
         """Of as many classes as there are outputs, in characters that every compiler reads."""
-        known = [label.encode("ascii", "backslashreplace").decode() for label in self.classes]
+        known = ["".join(map(_escaped, label.encode("ascii", "backslashreplace"))) for label in self.classes]
         return (known + [""] * self.outputs)[: self.outputs]
+
+
+def _escaped(byte: int) -> str:
+    """A character of a C string: two question marks would be the beginning of a third character."""
+    return chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"

@@ -9,12 +9,17 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #ifndef FV_PIXELS
 #define FV_PIXELS 16
 #endif
 #define FV_CHUNK 8 /* bytes of votes that tables are made for at a time */
+
+#ifdef __GNUC__ /* not every network calls all of them */
+#define FV_FUNCTION static inline __attribute__((unused))
+#else
+#define FV_FUNCTION static inline
+#endif
 
 typedef struct {
     int inputs, outputs;
@@ -24,7 +29,7 @@ typedef struct {
 } fv_weights;
 
 /* Sums of the inputs of all subsets; inputs beyond the end are 0. */
-static inline void fv_tables(const float *x, int count, float *tables, int P)
+FV_FUNCTION void fv_tables(const float *x, int count, float *tables, int P)
 {
     for (int quad = 0; 4 * quad < count; quad++, tables += 16 * P) {
         for (int p = 0; p < P; p++) tables[p] = 0;
@@ -38,7 +43,7 @@ static inline void fv_tables(const float *x, int count, float *tables, int P)
 }
 
 /* Adds up, with this sign, what the votes look up. */
-static inline void fv_lookup(const uint8_t *votes, int bytes, const float *tables, float sign, float *y, int P)
+FV_FUNCTION void fv_lookup(const uint8_t *votes, int bytes, const float *tables, float sign, float *y, int P)
 {
     float sum[FV_PIXELS];
     for (int p = 0; p < P; p++) sum[p] = 0;
@@ -50,7 +55,7 @@ static inline void fv_lookup(const uint8_t *votes, int bytes, const float *table
 }
 
 /* y = W x + bias, for P pixels */
-static inline void fv_products(const fv_weights *w, const float *x, float *y, int P)
+FV_FUNCTION void fv_products(const fv_weights *w, const float *x, float *y, int P)
 {
     if (w->floats) {
         for (int o = 0; o < w->outputs; o++) {
@@ -69,7 +74,8 @@ static inline void fv_products(const fv_weights *w, const float *x, float *y, in
     size_t at = 0;
     for (int first = 0; first < w->inputs; first += 8 * FV_CHUNK) {
         int count = w->inputs - first < 8 * FV_CHUNK ? w->inputs - first : 8 * FV_CHUNK, bytes = (count + 7) / 8;
-        if (count % 8) memset(tables, 0, sizeof tables); /* a byte looks up two tables, of which one may be missing */
+        if (count % 8) /* a byte looks up two tables, of which one may be missing */
+            for (int i = 0; i < 2 * FV_CHUNK * 16 * P; i++) tables[i] = 0;
         fv_tables(x + first * P, count, tables, P);
         for (int i = 0; i < count; i++)
             for (int p = 0; p < P; p++) all[p] += x[(first + i) * P + p];
@@ -85,7 +91,7 @@ static inline void fv_products(const fv_weights *w, const float *x, float *y, in
         }
 }
 
-static inline void fv_product(const fv_weights *w, const float *x, float *y)
+FV_FUNCTION void fv_product(const fv_weights *w, const float *x, float *y)
 {
     fv_products(w, x, y, 1);
 }
@@ -98,7 +104,7 @@ typedef struct {
 } fv_window;
 
 /* What a window sees in one place, every FV_PIXELS-th number of the patch. */
-static inline void fv_see(const fv_window *v, int first, int last, int oy, int ox, const float *x, float *patch)
+FV_FUNCTION void fv_see(const fv_window *v, int first, int last, int oy, int ox, const float *x, float *patch)
 {
     for (int c = first; c < last; c++)
         for (int ky = 0; ky < v->kernel_y; ky++) {
@@ -112,7 +118,7 @@ static inline void fv_see(const fv_window *v, int first, int last, int oy, int o
 }
 
 /* One weight for each group of channels. `patch` and `sums` are working memory. */
-static inline void fv_conv(const fv_weights *w, int groups, const fv_window *v, const float *x, float *y, float *patch,
+FV_FUNCTION void fv_conv(const fv_weights *w, int groups, const fv_window *v, const float *x, float *y, float *patch,
                            float *sums)
 {
     int channels = v->channels / groups, pixels = v->out_height * v->out_width;
@@ -131,7 +137,7 @@ static inline void fv_conv(const fv_weights *w, int groups, const fv_window *v, 
 }
 
 /* The largest number of a window, or its mean, over the edge's zeros, too, if these count. */
-static inline void fv_pool(const fv_window *v, int mean, int zeros_count, const float *x, float *y)
+FV_FUNCTION void fv_pool(const fv_window *v, int mean, int zeros_count, const float *x, float *y)
 {
     for (int c = 0; c < v->channels; c++)
         for (int oy = 0; oy < v->out_height; oy++)
@@ -153,7 +159,7 @@ static inline void fv_pool(const fv_window *v, int mean, int zeros_count, const 
 }
 
 /* The mean of every channel. */
-static inline void fv_mean(const float *x, float *y, int channels, int pixels)
+FV_FUNCTION void fv_mean(const float *x, float *y, int channels, int pixels)
 {
     for (int c = 0; c < channels; c++) {
         float sum = 0;
@@ -162,23 +168,23 @@ static inline void fv_mean(const float *x, float *y, int channels, int pixels)
     }
 }
 
-static inline void fv_bytes(const uint8_t *x, float *y, int count)
+FV_FUNCTION void fv_bytes(const uint8_t *x, float *y, int count)
 {
     for (int i = 0; i < count; i++) y[i] = x[i];
 }
 
-static inline void fv_relu(const float *x, float *y, int count, float slope)
+FV_FUNCTION void fv_relu(const float *x, float *y, int count, float slope)
 {
     for (int i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
 
-static inline void fv_clip(const float *x, float *y, int count, float least, float most)
+FV_FUNCTION void fv_clip(const float *x, float *y, int count, float least, float most)
 {
     for (int i = 0; i < count; i++) y[i] = x[i] < least ? least : x[i] > most ? most : x[i];
 }
 
 /* y = x op c, of which each of `values` numbers is for `run` neighbours, over and over. */
-static inline void fv_each(char op, const float *x, const float *c, float *y, int count, int values, int run)
+FV_FUNCTION void fv_each(char op, const float *x, const float *c, float *y, int count, int values, int run)
 {
     for (int i = 0; i < count; i++) {
         float b = c[i / run % values];
