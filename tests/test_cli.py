@@ -199,6 +199,10 @@ def test_the_version_is_said(fedvote: Command) -> None:
         ("federation.cohort=12", "cohort is 12, expected 0 (everybody) to 11"),
         ("federation.clients=2000", "too few for 2000 clients"),
         ("local.batch=500", "a batch is 500: ask for fewer clients"),
+        ("local.batch=1", "batch is 1, expected 2 or more: the network has batch norm"),
+        ("engine.test_batch=1", "test_batch is 1, expected 2 or more"),
+        ("engine.calibrate_on=1", "calibrate_on is 1, expected 2 or more"),
+        ("model.keep_float=head", 'keep_float is \'head\', expected a list of strings such as ["a", "b"]'),
         ("engine.precision=float8", "precision is 'float8', expected one of: auto"),
     ],
 )
@@ -211,6 +215,14 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
     [
         (["run", "quickstrat"], "'quickstrat' is neither a preset nor a file; presets: "),
         (["run", "cifar10-silo"], "run `fedvote data get cifar10`"),
+        (["run", ""], "'' is neither a preset nor a file"),
+        (["export", "nowhere"], "there is no nowhere, expected a run folder or its network.safetensors"),
+        (["sweep", "quickstart", "--over", "seed=1,1"], "--over has seed=1 twice"),
+        (["sweep", "quickstart", "--over", "seed=1", "--over", "seed=2"], "--over has seed twice"),
+        (["deploy", "certificates", "there", "--host", ""], "expected names or addresses"),
+        (["deploy", "certificates", "there", "--host", "a", "--days", "99999999"], "and 1 to 36500 days"),
+        (["bench", "codec", "--json", "/proc/x.json"], "/proc/x.json: "),
+        (["deploy", "key", "/proc/x"], "/proc/x: "),
         (["run", "--rounds", "3"], "No such option"),
         (["run", "--seed", "one"], "'one' is not a valid int"),
         (["run", "--device", "tpu"], "device is 'tpu', expected auto, cpu or cuda"),
@@ -246,6 +258,56 @@ def test_a_folder_with_another_run_is_refused_and_kept(fedvote: Command, refused
     assert "differs in seed (0 there, 1 asked)" in other
     assert "differs in method.lr" in refused("run", "--out", "run", "--resume", "--set", "method.lr=1")
     assert "has 2 rounds already" in refused("run", "--out", "run", "--resume", "--set", "rounds=1")
+
+
+def test_a_mistake_that_shows_in_round_1_can_be_mended_in_the_same_folder(fedvote: Command) -> None:
+    krum = [*SMALL, "--out", "run", "--set", "method=fedavg", "--set", "method.aggregate=krum"]
+    wrong = fedvote("run", *krum, "--set", "method.aggregate.byzantine=10")
+    assert wrong.code == 2 and "Krum with byzantine = 10 needs" in wrong.err
+    assert fedvote("run", *krum, "--set", "method.aggregate.byzantine=0").code == 0
+
+
+def test_a_run_in_which_nobody_counts_says_so_and_goes_on(fedvote: Command) -> None:
+    outcome = fedvote("run", *SMALL, "--out", "run", "--set", "method=fedavg", "--set", "method.lr=1e30")
+    assert outcome.code == 0 and outcome.err.count("3 not counted, client 0: ") == 2
+
+
+OWN_PARTS = """
+from dataclasses import dataclass
+from fedvote.reputation import Uniform
+
+@dataclass(frozen=True)
+class Needs(Uniform):
+    share: float
+
+def asks(something):
+    return something
+
+def fails(shape, classes):
+    raise ValueError("too many classes")
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("method.reputation=own.py:Needs", "needs share, which has no default: set it, or give it one"),
+        ("data=own.py:asks", "expected a function without arguments that returns what"),
+        ("model=own.py:fails", "could not be made for inputs of shape (1, 8, 8) and 10 classes (too many classes)"),
+    ],
+)
+def test_parts_of_ones_own_that_cannot_be_made_are_refused(
+    setting: str, sentence: str, refused: Refusal, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_PARTS)
+    assert sentence in refused("run", *SMALL, "--set", setting)
+
+
+def test_a_place_that_cannot_be_written_is_named(fedvote: Command, refused: Refusal) -> None:
+    assert fedvote("run", *SMALL, "--out", "run").code == 0
+    assert "/proc/x.html: " in refused("report", "run", "--out", "/proc/x.html")
+    assert "/proc/x.onnx: " in refused("export", "run", "--out", "/proc/x.onnx")
+    assert "File name too long" in refused("run", *SMALL, "--out", "x" * 300)
 
 
 def test_a_folder_with_foreign_files_is_refused_and_kept(refused: Refusal, tmp_path: Path) -> None:
@@ -311,6 +373,11 @@ def test_data_show_draws_who_has_what(fedvote: Command) -> None:
     assert outcome.code == 0
     rows = [line.split()[0] for line in outcome.out.splitlines() if line.strip()]
     assert rows[:5] == ["client", "0", "1", "2", "3"]
+
+
+def test_help_says_what_arguments_are(fedvote: Command) -> None:
+    assert "codec, tally, simulate or infer" in fedvote("bench", "--help").out
+    assert "A dataset, as `list datasets` names it" in fedvote("data", "get", "--help").out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["data", "--help"], ["list", "--help"]], ids=str)

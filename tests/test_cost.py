@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from fedvote.core import ConfigError, ModelError
 from fedvote.cost import Cost, costs, parse_shape
@@ -32,6 +33,23 @@ def test_a_layer_that_runs_twice_costs_twice() -> None:
     found = by_kind(nn.Sequential(shared, nn.ReLU(), shared, nn.Linear(6, 2, bias=False)), (6,), 2)
     assert found["float"].multiplications == 2 * 36 + 12 and found["binary"].multiplications == 12
     assert found["float"].nbytes == 4 * (36 + 12)
+
+
+def test_layers_that_share_a_weight_cost_each_and_products_of_no_layer_are_counted() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.again, self.last = (nn.Linear(8, n, bias=False) for n in (8, 8, 4))
+            self.again.weight = self.first.weight
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.again(torch.relu(self.first(x)))
+            outer = x[:, :, None] @ x[:, None, :]  # 64 products of activations
+            y: Tensor = self.last(outer.sum(1))
+            return y
+
+    found = by_kind(Tied(), (8,), 4)
+    assert found["float"].multiplications == 64 + 64 + 64 + 32 and found["binary"].multiplications == 64 + 32
 
 
 def test_the_papers_lenet() -> None:

@@ -79,7 +79,9 @@ def test_what_is_not_there_or_not_known_is_refused(tmp_path: Path, damage: str |
     else:
         text = damage.get("about") or json.dumps(about | damage)
     save_file(tensors, tmp_path / NETWORK, {"about": text})
-    with pytest.raises(ConfigError, match=r"is damaged, or of an earlier version|is of another network"):
+    with pytest.raises(
+        ConfigError, match=r"is no network, is damaged, or is of an earlier version|is of another network"
+    ):
         load_network(tmp_path)
 
 

@@ -121,6 +121,19 @@ def test_a_run_can_be_made_longer_but_not_shorter_than_it_is(tmp_path: Path) -> 
     assert config is not None and config.rounds == 9
 
 
+def test_what_failed_before_its_first_round_can_be_started_again_and_otherwise(tmp_path: Path) -> None:
+    folder, other = filled(tmp_path, 0), replace(SMALL, method=FedAvg())
+    folder.release()
+    assert folder.claim(other, resume=False) is None and folder.config() == other
+    folder.release()
+    assert folder.claim(SMALL, resume=True) is None and folder.config() == SMALL
+
+
+def test_what_does_not_make_it_another_run_is_not_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"it differs in seed \(0 there, 5 asked\);"):
+        filled(tmp_path, 1).claim(replace(SMALL, seed=5, rounds=9), resume=True)
+
+
 def test_differences_name_the_keys() -> None:
     assert differences(SMALL, SMALL) == []
     other = replace(SMALL, method=FedVote(reputation=Proportional(beta=0.75)))
@@ -144,13 +157,56 @@ def test_a_damaged_checkpoint_is_refused_and_nothing_is_changed(damage: str, tmp
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"seed = \n", "config.toml is not TOML"), (b"\xff", "config.toml is not TOML"), (b"seed = '1'\n", "seed is '1'")],
+    [
+        (b"seed = \n", "config.toml is not TOML"),
+        (b"\xff", "config.toml is not TOML"),
+        (b"seed = '1'\n", "seed is '1'"),
+        (b"", "is empty"),
+    ],
 )
 def test_a_damaged_configuration_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
     folder = filled(tmp_path, 1)
     folder.config_file.write_bytes(content)
     for resume in (False, True):
         refuse(sentence, folder, resume=resume)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (b'{"round": 2, "acc', "Line 2 of"),
+        (b"[1, 2]", "Line 2 of"),
+        (b'{"a": 1}', "Line 2 of"),
+        (b"\xff\xfe", "Line 2 of"),
+        (None, "has not all of the 3 rounds that checkpoint.safetensors follows"),
+    ],
+)
+def test_a_run_whose_earlier_rounds_are_damaged_is_kept_as_it_is(
+    line: bytes | None, sentence: str, tmp_path: Path
+) -> None:
+    folder = filled(tmp_path, 3)
+    lines = folder.metrics_file.read_bytes().splitlines()
+    lines[1:2] = [] if line is None else [line]
+    folder.metrics_file.write_bytes(b"\n".join(lines) + b"\n")
+    refuse(sentence, folder, replace(SMALL, rounds=4))
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    folder.metrics_file.unlink()
+    folder.metrics_file.mkdir()
+    refuse("metrics.jsonl cannot be read", folder)
+
+
+def test_what_is_not_a_number_is_null_in_json(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 0)
+    made = Snapshot(1, {}, {}, {"round": 1, "loss": float("nan"), "vote_weight": {"0": float("inf")}})
+    folder.add(made)
+    folder.save(made)
+    for _ in range(2):
+        (line,) = folder.metrics_file.read_text().splitlines()
+        assert json.loads(line, parse_constant=pytest.fail) == {"round": 1, "loss": None, "vote_weight": {"0": None}}
+        folder.claim(SMALL, resume=True)
 
 
 @pytest.mark.parametrize("left", range(0, 40, 7))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -47,6 +49,16 @@ def test_a_module_that_was_given_stays_as_it_was() -> None:
     assert module.training
     for name, value in module.state_dict().items():
         assert torch.equal(value, before[name])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"clients": "3"}, {"clients": 3.0}, {"method": "fedavg"}, {"method": fedvote.FedAvg}]
+)
+def test_what_is_of_the_wrong_kind_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(fedvote.ConfigError, match="expected a"):
+        fedvote.Simulation.of(module(), dataset(), **{"clients": 5, "rounds": 1, **wrong})
+    with pytest.raises(fedvote.ConfigError, match="expected a Dataset, such as"):
+        fedvote.Simulation.of(module(), (1, 2), clients=5, rounds=1)  # type: ignore[arg-type]
 
 
 def test_users_own_convolutions_and_torch_datasets_work_too() -> None:

@@ -14,6 +14,7 @@ from fedvote import load_network
 from fedvote.config import read
 from fedvote.experiment import dataset, run
 from fedvote.folder import RunFolder
+from fedvote.models import make_model
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -33,8 +34,10 @@ def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     text = (README.parent / "docs" / "export.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    list(run(read("quickstart", ["rounds=1", "local.steps=2"]), RunFolder(tmp_path / "runs" / "a"), device="cpu"))
-    exec(code, {"fedvote": fedvote, "data": dataset("digits")})
+    data, module = dataset("digits"), make_model("digits-cnn", (1, 8, 8), 10)
+    federation = fedvote.Simulation.of(module, data, clients=3, rounds=1, steps=2, batch=8, device="cpu")
+    (snapshot,) = federation.run()
+    exec(code, {"fedvote": fedvote, "data": data, "module": module, "federation": federation, "snapshot": snapshot})
     assert {path.name for path in tmp_path.iterdir()} == {
         "network.onnx", "network-int8.onnx", "network.c", "network.h", "runs"
     }  # fmt: skip

@@ -30,6 +30,7 @@ deploy_app = typer.Typer(
 app.add_typer(deploy_app, name="deploy")
 
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.")]
+DataName = Annotated[str, typer.Argument(help="A dataset, as `list datasets` names it.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
 
@@ -72,7 +73,7 @@ def run(
     for warning in doubts(config):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
-    sent = sum(record["uplink_bytes"] for record in folder.metrics()[:done])
+    sent = sum(record.get("uplink_bytes", 0) for record in folder.metrics()[:done])
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume)
         for snapshot in watch(snapshots, config.rounds, done, sent):
@@ -247,21 +248,25 @@ def bench(
     """Measure speed and bytes on this machine."""
     from fedvote.bench import measure, table
     from fedvote.device import find_device
+    from fedvote.draft import write
     from fedvote.folder import environment
 
+    for path in filter(None, (file, page_file)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()  # what cannot be written shows before anything is measured
     rows = measure(name, model or (), clients or ())
     typer.echo(table(rows))
     if file is not None:
         about = environment(find_device("auto"))
-        file.write_text(json.dumps({"environment": about, "rows": rows}, indent=2) + "\n")
+        write(file, json.dumps({"environment": about, "rows": rows}, indent=2) + "\n")
     if page_file is not None:
         from fedvote.bench.page import page
 
-        page_file.write_text(page(name, rows), encoding="utf-8")
+        write(page_file, page(name, rows))
 
 
 @data_app.command(name="get")
-def data_get(name: str, folder: Folder = None) -> None:
+def data_get(name: DataName, folder: Folder = None) -> None:
     """Download a dataset from its publisher, check it, and resume what was cut off."""
     from fedvote.data import data_folder, get
     from fedvote.progress import downloading
@@ -272,7 +277,7 @@ def data_get(name: str, folder: Folder = None) -> None:
 
 
 @data_app.command(name="check")
-def data_check(name: str, folder: Folder = None) -> None:
+def data_check(name: DataName, folder: Folder = None) -> None:
     """Say what is there and whether it is whole; exit code 2 if anything is missing or damaged."""
     from fedvote.data import check
 
@@ -286,7 +291,7 @@ def data_check(name: str, folder: Folder = None) -> None:
 
 @data_app.command(name="show")
 def data_show(
-    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]")] = "quickstart",
+    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="Whose clients.")] = "quickstart",
     set: Settings = None,
 ) -> None:
     """Draw which client has which classes in a configuration."""
@@ -358,6 +363,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = app(arguments, standalone_mode=False)
     except FedVoteError as error:
         code = _complain(str(error))
+    except OSError as error:  # a place that cannot be read or written
+        code = _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except typer.Exit as stop:
         code = stop.exit_code
     except typer.Abort:

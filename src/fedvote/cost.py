@@ -96,7 +96,8 @@ def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
     """Layers with weights, and batch norms."""
     x = torch.rand((2, *shape), generator=Key(0).torch("trial"))
     whole = nn.Sequential(network.module(network.start, network.calibrate(network.start, x)))  # so that all have names
-    voted = {id(whole.get_parameter(f"0.{slot.name}")) for slot in network.voted}  # layers may share them
+    weights = dict(whole.named_parameters(remove_duplicate=False))
+    voted = {id(weights[f"0.{slot.name}"]) for slot in network.voted}  # which several layers may share
     outputs: Counter[str] = Counter()
     known = {name: layer for name, layer in whole.named_modules() if isinstance(layer, (*VOTABLE, _BatchNorm))}
     for name, layer in known.items():

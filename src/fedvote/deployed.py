@@ -102,6 +102,8 @@ def load_network(
 
     `module`: the network itself, if it is one that no configuration named; `keep_float`, as in training.
     """
+    if not Path(path).exists():
+        raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")
     path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
     if not path.is_file():
         raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run to its end")
@@ -115,7 +117,8 @@ def load_network(
         classes, shape = about["classes"], about["shape"]
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
-            f"{path} is damaged, or of an earlier version ({error}): resume the run, which writes it again"
+            f"{path} is no network, is damaged, or is of an earlier version ({error}): give a run folder or its "
+            f"{NETWORK}; resuming the run writes it again"
         ) from error
     if module is None and name is None:
         raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")

@@ -16,7 +16,10 @@ def draft(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}{ENDING}")  # no other process writes there
     try:
-        part.touch()
+        try:
+            part.touch()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error  # the name that was asked for
         mode = part.stat().st_mode
         yield part
         part.chmod(mode)  # as all files here: some libraries let nobody else read what they write

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fedvote.attacks import Nothing
 from fedvote.config import Config, read
-from fedvote.core import ConfigError, DataError, Dataset, Key
+from fedvote.core import ConfigError, DataError, Dataset, FedVoteError, Key, reason
 from fedvote.data import DATASETS, load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
@@ -34,8 +34,8 @@ def configure(source: str | None, settings: Sequence[str], out: Path | None, res
         if not folder.config_file.is_file():
             raise ConfigError(f"{out} holds no run to go on with: name the preset or file that it should run")
         return read(str(folder.config_file), settings), folder
-    config = read(source or "quickstart", settings)
-    return config, RunFolder(out or Path("runs") / Path(source or "quickstart").stem)
+    source = "quickstart" if source is None else source
+    return read(source, settings), RunFolder(out or Path("runs") / Path(source).stem)
 
 
 def doubts(config: Config) -> list[str]:
@@ -53,7 +53,15 @@ def dataset(name: str) -> Dataset:
     """A dataset by its name, or what a function of the user's own returns."""
     if name in DATASETS or ":" not in name:
         return load(name)
-    made = find({}, name, "data.name")()
+    try:
+        made = find({}, name, "data.name")()
+    except FedVoteError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{name} failed ({reason(error)}); expected a function without arguments that returns what "
+            "fedvote.from_arrays makes"
+        ) from error
     if not isinstance(made, Dataset):
         raise DataError(f"{name} returned a {type(made).__name__}, expected what fedvote.from_arrays makes")
     return made

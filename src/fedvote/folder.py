@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import platform
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,13 +52,23 @@ class RunFolder:
 
     def config(self) -> Config | None:
         """The configuration of the run that is in the folder, if there is one."""
-        return read(str(self.config_file)) if self.config_file.is_file() else None
+        if not self.config_file.is_file():
+            return None
+        if not self.config_file.stat().st_size:
+            raise ConfigError(f"{self.config_file} is empty, so that nobody knows what was run: restore it")
+        return read(str(self.config_file))
+
+    def begun(self) -> bool:
+        """Whether there is a finished round: what failed before that can be started again, and otherwise."""
+        return self.checkpoint_file.exists() or bool(self.metrics())
 
     def check(self, config: Config) -> None:
         """Refuse a configuration that is not that of the run in the folder, if there is one."""
-        there = self.config()
+        there = self.config() if self.begun() else None
         # more rounds, and how long a server waits for clients, do not make it another run
-        if there is not None and dataclasses.replace(there, rounds=config.rounds, flower=config.flower) != config:
+        if there is not None:
+            there = dataclasses.replace(there, rounds=config.rounds, flower=config.flower)
+        if there is not None and there != config:
             raise ConfigError(
                 f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
                 f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
@@ -68,7 +80,7 @@ class RunFolder:
         # drafts are all that a run leaves that was killed as it began
         if there is None and self.path.is_dir() and any(file.suffix != ENDING for file in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")
-        if there is not None and not resume:
+        if there is not None and self.begun() and not resume:
             raise ConfigError(
                 f"{self.path} already holds a run ({len(self.metrics())} of {there.rounds} rounds): "
                 "go on with it by --resume, or choose another folder with --out"
@@ -91,13 +103,18 @@ class RunFolder:
             )
         # the last line may have been cut off, but the checkpoint has it, too
         kept = [record for record in self.metrics() if record["round"] < done] + ([snapshot.record] if snapshot else [])
+        if [record["round"] for record in kept] != list(range(1, done + 1)):
+            raise ConfigError(
+                f"{self.metrics_file} has not all of the {done} rounds that {self.checkpoint_file.name} follows: "
+                "restore it, or start the run again in another folder"
+            )
         try:
             write(self.config_file, to_toml(as_table(config)))
         except OSError as error:
             raise self._unwritable(error) from error
         if done < config.rounds:
             (self.path / NETWORK).unlink(missing_ok=True)  # of fewer rounds
-        write(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
+        write(self.metrics_file, "".join(map(_line, kept)))
         return snapshot
 
     def release(self) -> None:
@@ -148,7 +165,7 @@ class RunFolder:
     def add(self, snapshot: Snapshot) -> None:
         """The line of one more round. Lines without a checkpoint are dropped when the run is resumed."""
         with self.metrics_file.open("a") as file:
-            file.write(json.dumps(snapshot.record) + "\n")
+            file.write(_line(snapshot.record))
 
     def save(self, snapshot: Snapshot) -> None:
         """Where to go on from."""
@@ -159,15 +176,39 @@ class RunFolder:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The records so far; a last line that was cut off is left out."""
-        if not self.metrics_file.is_file():
-            return []
-        records = []
-        for line in self.metrics_file.read_text().splitlines():
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
-                break
-        return records
+        return list(read_records(self.metrics_file)) if self.metrics_file.exists() else []
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a metrics.jsonl, each an object with a round."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    for index, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record["round"], int):
+                raise TypeError("its round is not a whole number")
+        except (ValueError, KeyError, TypeError) as error:
+            if index == len(lines):
+                return  # a run that was killed while it wrote this line
+            raise ConfigError(
+                f"Line {index} of {path} is not a JSON object with a round in it ({error!r}): "
+                "restore it, or run the experiment again."
+            ) from error
+        yield record
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(_without_nan(record), allow_nan=False) + "\n"
+
+
+def _without_nan(value: Any) -> Any:
+    """What is not a number is nothing, in JSON."""
+    if isinstance(value, Mapping):
+        return {name: _without_nan(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def differences(a: Config, b: Config) -> list[str]:

@@ -41,6 +41,10 @@ def points(over: Sequence[str]) -> list[tuple[str, ...]]:
                 f"--over {axis!r} is not of the form a.b=v1,v2,... or a.b=GRID; grids: {', '.join(GRIDS)}"
             )
         axes.append([f"{key}={value}" for value in GRIDS.get(values) or SEPARATE.split(values)])
+    keys = [axis[0].partition("=")[0] for axis in axes]
+    for repeated in ({key for key in keys if keys.count(key) > 1}, *({v for v in a if a.count(v) > 1} for a in axes)):
+        if repeated:
+            raise ConfigError(f"--over has {', '.join(sorted(repeated))} twice, expected every key and value once")
     return list(itertools.product(*axes))
 
 

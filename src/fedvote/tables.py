@@ -119,6 +119,16 @@ def build(cls: type, table: Any, where: str = "") -> Any:
             )
         else:
             values[key] = _convert(value, hints[key], path)
+    missing = [
+        name
+        for name, slot in fields.items()
+        if slot.init
+        and name not in values
+        and slot.default is dataclasses.MISSING
+        and slot.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{where} needs {', '.join(missing)}, which has no default: set it, or give it one")
     return cls(**values)
 
 
@@ -152,7 +162,9 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
             return dict(value)
         if plain in (int, str, bool) and type(value) is plain:
             return value
-    names = " or ".join(getattr(option, "__name__", str(option)) for option in options)
+    called: dict[Any, str] = {tuple: 'a list of strings such as ["a", "b"]', type(None): "nothing", Mapping: "a table"}
+    kinds = [typing.get_origin(option) or option for option in options]
+    names = " or ".join(called[kind] if kind in called else getattr(kind, "__name__", str(kind)) for kind in kinds)
     raise ConfigError(f"{where} is {value!r}, expected {names}")
 
 

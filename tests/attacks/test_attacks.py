@@ -84,6 +84,7 @@ def test_a_sleeper_wakes_in_its_round() -> None:
     ("make", "sentence"),
     [
         (lambda: LabelFlip(pairs="all"), "pairs is 'all', expected mirror or random"),
+        (lambda: Sleeper(wakes=0), "wakes is 0, expected a round: 1 or more"),
         (lambda: Partial(1.5), "share is 1.5, expected a number from 0 to 1"),
     ],
 )

@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedvote.core import State
+from fedvote.core import Key, State
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
 from fedvote.federation import Snapshot
 from fedvote.method import Method
-from fedvote.rounds import HELD
+from fedvote.rounds import HELD, close_round
 from tests.toy import CLIENTS, Federation, assert_same, memory
 
 COHORTS = [range(5), (0, 3), (1, 2, 4)]
@@ -36,6 +36,18 @@ def test_a_state_is_saved_and_loaded_to_the_same_bits_and_goes_on(federation: Fe
     assert_same(loaded.state, state)
     assert_same(loaded.memory, remembered)
     assert_same(federation.round(loaded.state, 4), federation.round(state, 4))
+
+
+def test_a_round_in_which_nothing_counted_is_saved_and_gone_on_from(federation: Federation, tmp_path: Path) -> None:
+    """The state after it may be that of before, in the same memory."""
+    method, network = federation.method, federation.network
+    *_, before = federation.states(COHORTS)
+    closed = close_round(method, network, before, {0: b"noise", 1: b""}, Key(0, 4))
+    assert not closed.counted and closed.refused.keys() == {0, 1}
+    save_snapshot(tmp_path / "checkpoint", Snapshot(4, closed.state, {}, {"round": 4}))
+    loaded = load_snapshot(tmp_path / "checkpoint").state
+    assert_same(loaded, closed.state)
+    assert_same(federation.round(loaded, 5), federation.round(closed.state, 5))
 
 
 def test_there_is_a_deployed_and_a_float_model_of_the_right_sizes(federation: Federation) -> None:

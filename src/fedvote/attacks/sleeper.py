@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.inverse import Inverse
-from fedvote.core import Message
+from fedvote.core import ConfigError, Message
 
 
 @dataclass(frozen=True)
 class Sleeper(Attack):
     wakes: int = 10  # the first round in which it inverts its message
+
+    def __post_init__(self) -> None:
+        if self.wakes < 1:
+            raise ConfigError(f"wakes is {self.wakes}, expected a round: 1 or more")
 
     def tamper(self, seen: Seen) -> Message:
         return Inverse().tamper(seen) if seen.keys[0].round >= self.wakes else seen.own

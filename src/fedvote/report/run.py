@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
 from fedvote.core import ConfigError
+from fedvote.folder import read_records
 
 Record = Mapping[str, Any]
 """One line of metrics.jsonl."""
@@ -93,25 +94,8 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def read_rounds(path: Path) -> tuple[Record, ...]:
     """The finished rounds in order. Where a resumed run repeated a round, its last line counts."""
-    by_round = {record["round"]: record for record in parse_lines(path)}
+    by_round = {record["round"]: record for record in read_records(path)}
     return tuple(by_round[index] for index in sorted(by_round))
-
-
-def parse_lines(path: Path) -> Iterator[Record]:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    for index, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-            if not isinstance(record["round"], int):
-                raise TypeError("its round is not a whole number")
-        except (ValueError, KeyError, TypeError) as error:
-            if index == len(lines):
-                return  # a run that was killed while it wrote this line
-            raise ConfigError(
-                f"Line {index} of {path} is not a JSON object with a round in it ({error!r}): "
-                "delete that line or run the experiment again."
-            ) from error
-        yield record
 
 
 def read_clients(path: Path) -> Clients | None:

@@ -23,6 +23,9 @@ DAYS = 365
 HERE = ("localhost", "127.0.0.1")
 
 
+LONGEST = 36_500  # days
+
+
 @dataclass(frozen=True)
 class Certificates:
     authority: Path  # for everybody: what the server's certificate is checked against
@@ -32,6 +35,11 @@ class Certificates:
 
 def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
     """An authority of our own, and a certificate for a server that is reached by these names or addresses."""
+    if not hosts or not all(hosts) or not 1 <= days <= LONGEST:
+        raise ConfigError(
+            f"hosts are {', '.join(map(repr, hosts)) or 'none'} and days {days}, expected names or addresses by which "
+            f"clients reach the server, and 1 to {LONGEST} days"
+        )
     made = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
     _new(made.authority, made.server, made.key)
     now = datetime.datetime.now(datetime.UTC)

@@ -8,7 +8,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from fedvote.core import ConfigError
+from fedvote.core import ConfigError, State
 from fedvote.draft import draft
 from fedvote.federation import Snapshot
 
@@ -18,7 +18,16 @@ def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     tensors |= {f"memory/{name}": value for name, value in snapshot.memory.items()}
     record = {"round": str(snapshot.round), "record": json.dumps(snapshot.record)}
     with draft(path) as part:
-        save_file({name: value.contiguous().cpu() for name, value in tensors.items()}, part, record)
+        save_file(_apart({name: value.contiguous().cpu() for name, value in tensors.items()}), part, record)
+
+
+def _apart(tensors: State) -> State:
+    """The same, no two in the same memory, as they are where a round left the state as it was."""
+    known: dict[int, str] = {}
+    for name, value in tensors.items():
+        if known.setdefault(value.untyped_storage().data_ptr(), name) != name:
+            tensors[name] = value.clone()
+    return tensors
 
 
 def load_snapshot(path: Path) -> Snapshot:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor, nn
@@ -71,8 +71,8 @@ class Simulation(Federation):
         whole = {"rounds": rounds, "clients": clients, "steps": steps, "batch": batch}
         judging = {"evaluate_every": evaluate_every, "test_batch": test_batch, "calibrate_on": calibrate_on}
         for name, value in (whole | judging).items():
-            if value < 1:
-                raise ConfigError(f"{name} is {value}, expected a whole number above 0")
+            if not isinstance(value, SupportsIndex) or value < 1:
+                raise ConfigError(f"{name} is {value!r}, expected a whole number above 0")
         if not 0 <= cohort <= clients:
             raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
         if not 0 <= hostile < clients:
@@ -83,12 +83,18 @@ class Simulation(Federation):
             raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
         if wire not in WIRES:
             raise ConfigError(f"wire is {wire!r}, expected one of: {', '.join(WIRES)}")
-        method = method or FedVote()
+        method = FedVote() if method is None else method
+        for part, kind, example in ((method, Method, "fedvote.FedAvg()"), (data, Dataset, "fedvote.from_arrays(...)")):
+            if not isinstance(part, kind):
+                raise ConfigError(f"got {part!r}, expected a {kind.__name__}, such as {example}")
         chosen_attack: Attack = named(ATTACKS, attack or Nothing(), "attack")
         chosen_partition: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
         check_attack(chosen_attack, method)
         network = Network(module, seed, keep_float)
         network.check(data.shape, len(data.classes))
+        for name in ("batch", "test_batch", "calibrate_on") if network.norms else ():
+            if (whole | judging)[name] < 2:
+                raise ConfigError(f"{name} is 1, expected 2 or more: the network has batch norm, which compares inputs")
         if owned is None:
             parts = divide(chosen_partition, data, clients, Key(seed).numpy("partition"), batch)
             owned = [torch.from_numpy(part) for part in parts]
