@@ -268,9 +268,12 @@ def bench(
 @data_app.command(name="get")
 def data_get(name: DataName, folder: Folder = None) -> None:
     """Download a dataset from its publisher, check it, and resume what was cut off."""
-    from fedvote.data import data_folder, get
+    from fedvote.data import check, data_folder, get
     from fedvote.progress import downloading
 
+    if not check(name, folder):
+        typer.echo(f"{name} needs no files")
+        return
     with downloading(name) as progress:
         get(name, folder, progress)
     typer.echo(f"{name} is complete in {folder or data_folder()}")
