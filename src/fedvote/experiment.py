@@ -99,9 +99,14 @@ def simulation(
     )
 
 
-def run(config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False) -> Iterator[Snapshot]:
-    """Run what a configuration says into a folder; yields a snapshot when its round is safe on disk."""
-    made = simulation(config, device)
+def run(
+    config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
+) -> Iterator[Snapshot]:
+    """Run what a configuration says into a folder; yields a snapshot when its round is safe on disk.
+
+    `data`: what the configuration names, if it was loaded before.
+    """
+    made = simulation(config, device, data)
     since = folder.claim(config, resume)
     try:
         folder.describe(made)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fedvote.bench import table
 from fedvote.config import Config, read
 from fedvote.core import ConfigError
 from fedvote.device import find_device
-from fedvote.experiment import run
+from fedvote.experiment import dataset, run
 from fedvote.folder import RunFolder, environment
 from fedvote.paper.experiment import Asked
 from fedvote.paper.runs import Cell, Record, Runs
@@ -54,12 +55,15 @@ class Comparison:
             if cell.row in rows
         ]
         found: dict[Cell, dict[int, list[Record]]] = {}
+        load = cache(dataset)  # once, for all runs
         for number, (seed, cell, config) in enumerate(planned, start=1):
             folder = RunFolder(runs / name_of(cell, seed, asked))
             folder.check(config)
             if (done := folder.rounds_done()) < config.rounds:
                 title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
-                for _ in watch(run(config, folder, device=asked.device, resume=True), config.rounds, done, title=title):
+                data = load(config.data.name)
+                snapshots = run(config, folder, device=asked.device, resume=True, data=data)
+                for _ in watch(snapshots, config.rounds, done, title=title):
                     pass
             found.setdefault(cell, {})[seed] = list(folder.metrics()[: config.rounds])
             compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in found.items()]
