@@ -320,13 +320,16 @@ def deploy_local(
 
     from fedvote.config import read
     from fedvote.engines.flower.local import RUN, deploy
+    from fedvote.engines.flower.processes import ENDS
     from fedvote.experiment import simulation
     from fedvote.progress import watch
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"
     simulation(config, "cpu")  # so that mistakes show before anything is started
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be ended is to be interrupted: stop all first
+    for number in ENDS:  # to be ended is to be interrupted: stop all first
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup would have it
+            signal.signal(number, signal.default_int_handler)
     typer.echo(f"starting {config.federation.clients} clients and a server; logs: {folder / 'federation' / 'logs'}")
     try:
         with closing(deploy(config, folder, tls=tls)) as rounds:  # what it started stops before anything is said

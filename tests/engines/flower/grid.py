@@ -78,6 +78,7 @@ class FakeGrid(Grid):
     node_config: dict[str, Any] = field(default_factory=dict)  # of every node
     sent: list[Message] = field(default_factory=list)
     plans: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)  # what happens, and when
+    pulls: dict[int, Callable[[], Any]] = field(default_factory=dict)  # node id -> what happens as its reply is pulled
 
     def __post_init__(self) -> None:
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
@@ -112,13 +113,17 @@ class FakeGrid(Grid):
             self.sent.append(message)
             node = message.metadata.dst_node_id
             for seconds, reply in self.behave.get(node, honest)(self, node, message):
-                self.replies.append((self.now + seconds, reply))
+                in_time = seconds <= message.metadata.ttl  # else Flower drops message and reply
+                late = Message(Error(3, "the message expired"), reply_to=message)
+                self.replies.append((self.now + min(seconds, message.metadata.ttl), reply if in_time else late))
         return names
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         asked = set(message_ids)
         due = [r for r in self.replies if r[0] <= self.now and r[1].metadata.reply_to_message_id in asked]
         self.replies = [reply for reply in self.replies if reply not in due]
+        for _, reply in due:
+            self.pulls.get(reply.metadata.src_node_id, int)()
         return [message for _, message in due]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:

@@ -43,6 +43,15 @@ def test_a_client_that_trusts_the_authority_accepts_the_server_by_its_names(tmp_
         shake_hands(made, made.authority, "other.example.org")
 
 
+def test_long_names_are_hosts_and_what_is_more_than_a_name_is_none(tmp_path: Path) -> None:
+    long = "internal-fedvote-load-balancer-1234567890.eu-central-1.elb.amazonaws.example.org"
+    shake_hands(made := make_certificates(tmp_path / "long", [long]), made.authority, long)
+    for wrong in ("https://fed.example.org", "fed.example.org:8000", "m\u00fcnchen.example", "-a.org", "a" * 64):
+        with pytest.raises(ConfigError, match="expected names or addresses by which clients reach the server"):
+            make_certificates(tmp_path / "wrong", [wrong])
+    assert not (tmp_path / "wrong").exists()
+
+
 def test_a_client_that_trusts_another_authority_refuses_it(tmp_path: Path) -> None:
     made, other = make_certificates(tmp_path / "a"), make_certificates(tmp_path / "b")
     with pytest.raises(ssl.SSLCertVerificationError):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
 from fedvote.config import Config
 from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import answer, read_answer
-from fedvote.engines.flower.poll import NoQuorum
+from fedvote.engines.flower.poll import TRIES, NoQuorum
 from fedvote.engines.flower.roster import identity
 from fedvote.evaluate import judge
+from fedvote.experiment import run as resume_here
 from fedvote.experiment import simulation
 from fedvote.folder import RunFolder
 from tests.engines.flower.grid import (
@@ -64,6 +68,68 @@ def test_a_round_goes_on_without_a_client_that_fails_and_names_it(behave: Behavi
     assert second["counted"] == [0, 1, 3]
     assert first["counted"] == third["counted"] == [0, 1, 2, 3]
     assert third["returned"] == [2] and "failed" not in third
+
+
+def test_a_reply_that_cannot_be_read_is_refused_and_named(tmp_path: Path) -> None:
+    """Flower makes objects of what a client sent, and raises whatever that raises."""
+    grid = grid_of(4)
+    grid.pulls[number(grid, 2)] = lambda: int("noise")
+    for record in run(tmp_path, {}, "rounds=2", grid=grid):
+        assert record["counted"] == [0, 1, 3]
+        assert record["refused"].keys() == {2} and "its answer cannot be read (invalid literal" in record["refused"][2]
+
+
+def test_what_is_not_the_clients_fault_stops_the_server(tmp_path: Path) -> None:
+    grid = grid_of(4)
+
+    def gone() -> None:
+        raise httpx.ConnectError("no SuperLink")
+
+    grid.pulls[number(grid, 2)] = gone
+    with pytest.raises(httpx.ConnectError):
+        run(tmp_path, {}, grid=grid)
+
+
+def test_a_reply_that_is_announced_and_never_comes_holds_up_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedvote.engines.flower.post.LONG", 0.1)
+    grid, never = grid_of(4), threading.Event()
+    grid.pulls[number(grid, 2)] = never.wait
+    try:
+        records = run(tmp_path, {}, "rounds=2", grid=grid)
+    finally:
+        never.set()
+    assert [record["counted"] for record in records] == [[0, 1, 3]] * 2
+    assert records[0]["failed"] == {2: "no answer before the round closed"}
+    assert records[0]["seconds"] < 25  # the deadline is 20
+
+
+def test_a_turn_that_takes_longer_than_messages_live_counts_in_the_end(tmp_path: Path) -> None:
+    """Below the minimum the server waits: 70 s are more than a deadline and a half, and twice that."""
+    (record,) = run(tmp_path, {c: after(70) for c in range(4)}, "rounds=1", "flower.patience=1000")
+    assert record["counted"] == [0, 1, 2, 3]
+
+
+def test_a_client_that_dies_again_and_again_is_not_asked_without_end(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    (record,) = run(tmp_path, {1: faulty(8)}, "rounds=1", "flower.deadline=600", "flower.patience=3600", grid=grid)
+    assert record["counted"] == [0, 2, 3] and "its process died" in record["failed"][1]
+    assert record["seconds"] < 30 and len(grid.sent) == 3 + TRIES
+
+
+def test_a_round_that_cannot_have_its_minimum_any_more_does_not_wait_for_it(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    with pytest.raises(NoQuorum, match=r"has 1 of the 2 ballots.*those who were refused had their vote after [0-9] s"):
+        run(tmp_path, {c: alter(flip) for c in (0, 1, 2)}, grid=grid)
+
+
+def test_a_run_that_began_over_a_network_goes_on_in_the_simulator(tmp_path: Path) -> None:
+    """What clients remember stayed with them: they begin anew."""
+    config = small("rounds=1", "method=signum")
+    list(elect(config, grid_of(4), tmp_path))
+    last = list(resume_here(replace(config, rounds=2), RunFolder(tmp_path), device="cpu", resume=True))[-1]
+    assert last.round == 2 and last.record["clients"] == [0, 1, 2, 3] and last.memory
 
 
 def test_a_failure_is_attributed_by_the_message_and_not_by_its_sender(tmp_path: Path) -> None:

@@ -50,6 +50,18 @@ def test_all_clients_have_one_network_whatever_their_data(tmp_path: Path) -> Non
     assert torch.equal(own.network.start.voted, shared.network.start.voted)
 
 
+@pytest.mark.parametrize("content", [b"", b"noise", b"PK\x03\x04 cut"])
+def test_damaged_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "test.npz").write_bytes(content)
+    with pytest.raises(DataError, match=r"test\.npz does not hold the arrays x and y"):
+        servers_site(small(), str(tmp_path), "cpu")
+
+
+def test_one_mean_and_deviation_serve_one_channel(tmp_path: Path) -> None:
+    save(tmp_path / "test.npz", 40, mean=0.25, std=0.5)
+    assert servers_site(small(), str(tmp_path), "cpu").data.train.mean == (0.25,)
+
+
 @pytest.mark.parametrize(
     ("count", "shape", "expected"),
     [(20, (1, 9, 9), r"shape \(1, 9, 9\), expected \(1, 8, 8\)"), (7, (1, 8, 8), "7 examples, expected a batch of 8")],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ HERE = ("localhost", "127.0.0.1")
 
 
 LONGEST = 36_500  # days
+HOST = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Certificates:
 
 def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
     """An authority of our own, and a certificate for a server that is reached by these names or addresses."""
-    if not hosts or not all(hosts) or not 1 <= days <= LONGEST:
+    if not hosts or not all(map(_is_host, hosts)) or not 1 <= days <= LONGEST:
         raise ConfigError(
             f"hosts are {', '.join(map(repr, hosts)) or 'none'} and days {days}, expected names or addresses by which "
             f"clients reach the server, and 1 to {LONGEST} days"
@@ -44,7 +46,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAY
     _new(made.authority, made.server, made.key)
     now = datetime.datetime.now(datetime.UTC)
     authority_key, server_key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
-    authority, server = _name("fedvote authority"), _name(hosts[0])
+    authority, server = _name("fedvote authority"), _name("fedvote server")  # clients look at its hosts alone
     until = now + datetime.timedelta(days=days)
 
     def builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
@@ -88,11 +90,16 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
+def _is_host(host: str) -> bool:
+    """Whether it is an address, or a name such as fed.example.org: no port, no https://."""
+    return isinstance(_host(host), x509.IPAddress) or HOST.fullmatch(host) is not None
+
+
 def _host(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
-        return x509.DNSName(host)
+        return x509.DNSName(host if host.isascii() else "")
 
 
 def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> bytes:

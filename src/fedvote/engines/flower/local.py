@@ -23,7 +23,7 @@ from fedvote.draft import write
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
 from fedvote.federation import Snapshot
-from fedvote.folder import RunFolder
+from fedvote.folder import NETWORK, RunFolder
 from fedvote.tables import as_table, to_toml
 
 CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"
@@ -49,6 +49,7 @@ data = ""
 keys = ""
 device = "auto"
 """
+CLOCKS = 2.0  # seconds by which that of a file system may differ from ours
 RESTART = 5.0  # seconds at least between two starts of one node
 QUIET = {
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",  # all that the app needs is installed
@@ -171,7 +172,7 @@ class LocalFederation:
 
     def follow(self, run: Path, rounds: int, pause: float = 0.5) -> Iterator[Snapshot]:
         """The rounds of the job as they are written down; ends when the job does."""
-        folder, shown = RunFolder(run), len(RunFolder(run).metrics())
+        folder, shown, began = RunFolder(run), len(RunFolder(run).metrics()), time.time()
         while True:
             over = JOB in self.programs.ended()
             for record in folder.metrics()[shown:]:
@@ -183,7 +184,8 @@ class LocalFederation:
             if SUPERLINK in self.programs.ended():
                 raise DeploymentError(f"the SuperLink ended:\n{self.programs.tail(SUPERLINK)}")
             time.sleep(pause)
-        if shown < rounds:
+        network = run / NETWORK  # which is written, or written again, at the end
+        if shown < rounds or not network.is_file() or network.stat().st_mtime < began - CLOCKS:
             raise DeploymentError(f"the job ended after round {shown} of {rounds}:\n{self.programs.tail(JOB)}")
 
     def _prepare(self) -> None:
@@ -229,6 +231,7 @@ def free_port() -> int:
 def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
     """Run a configuration as a federation of programs on this machine; yields its rounds, stops all programs."""
     experiment = folder / "experiment.toml"
+    RunFolder(folder / RUN).check(config)  # before anything is started
     with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:
         write(experiment, to_toml(as_table(config)))
         federation.submit(experiment=str(experiment.absolute()), out=str((folder / RUN).absolute()))

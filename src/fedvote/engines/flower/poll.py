@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from fedvote.codecs import Parcel
 from fedvote.config import FlowerConfig
 from fedvote.core import FedVoteError, WireError
 from fedvote.engines.flower.post import Answer
+
+TRIES = 3  # how often a client is asked until the next deadline, if asking again may help
 
 
 class NoQuorum(FedVoteError):
@@ -28,7 +31,8 @@ class Poll:
     ballots: dict[int, Parcel] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)  # had their vote, and it was not one
     failed: dict[int, str] = field(default_factory=dict)  # sent no vote, and why
-    hopeless: set[int] = field(default_factory=set)  # of those, whom it makes no sense to ask again at once
+    failures: Counter[int] = field(default_factory=Counter)  # in this round
+    hopeless: set[int] = field(default_factory=set)  # of those who failed, whom it makes no sense to ask again at once
     deadlines: int = 0  # that have passed
     second: dict[int, int] = field(default_factory=dict)  # votes beyond the first
     late: dict[int, str] = field(default_factory=dict)  # what came from earlier rounds
@@ -69,7 +73,8 @@ class Poll:
             return False
         if frame is None:
             self.failed[client] = answer.fault
-            if not answer.mendable:
+            self.failures[client] += 1
+            if not answer.mendable or self.failures[client] % TRIES == 0:
                 self.hopeless.add(client)
             return False
         self.failed.pop(client, None)
@@ -90,6 +95,10 @@ class Poll:
     def stuck(self, waited: float, awaited: set[int]) -> bool:
         """Whether the round would be over, if only there were more ballots."""
         return len(self.ballots) < self.least and (waited >= self.rules.deadline or not awaited)
+
+    def lost(self) -> bool:
+        """Whether there can be no minimum any more: whoever was refused had their vote."""
+        return len(self.cohort) - len(self.refused) < self.least
 
     def forgive(self, waited: float) -> None:
         """Whoever failed may be asked again, once a deadline: what was wrong may have been mended."""

@@ -1,20 +1,27 @@
-"""Messages on their way, and whose they are. Replies are attributed by the message they answer, never by their sender:
+"""Messages on their way, and whose they are.
 
-what Flower says in place of a node that died comes from Flower itself.
+A reply is whose message was asked about, whatever it says of itself: what Flower says in place of a node that died
+comes from Flower, and what a client sends is the client's to make up. Every reply is pulled in a thread of its own, so
+that one that is announced and never comes, or that cannot be read, is one client's loss and nobody else's.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import httpx
 from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
-from fedvote.core import NotHeldError, WireError
+from fedvote.core import NotHeldError, WireError, reason
 from fedvote.engines.flower.messages import Task, ask, read_answer, size
 
 LONGEST = 200  # characters of what a client says of itself, which is kept in files
+AT_ONCE = 64  # replies that are looked for at a time; others wait for their turn
+LONG = 5.0  # seconds that a look waits for replies which are there, but not yet read
 FAULTS = {  # Flower's error code: what it means, and whether asking again may help
     1: ("its app cannot be loaded", False),
     2: ("its code raised", False),
@@ -47,19 +54,40 @@ class Answer:
     not_held: bool = False  # whether it says that it does not hold what its broadcast builds on
 
 
+class Pull:
+    """One look for one reply."""
+
+    def __init__(self, grid: Grid, name: str):
+        self.grid, self.name = grid, name
+        self.messages: list[Message] = []
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)  # of which nobody waits for the end
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.messages = list(self.grid.pull_messages([self.name]))
+        except Exception as error:
+            self.error = error
+
+    def over(self, until: float) -> bool:
+        self._thread.join(max(0.0, until - time.monotonic()))
+        return not self._thread.is_alive()
+
+
 @dataclass
 class Post:
     """The messages of a run, sent and collected through Flower's grid."""
 
     grid: Grid
     open: dict[str, Errand] = field(default_factory=dict)
-    done: dict[str, Errand] = field(default_factory=dict)
+    pulls: dict[str, Pull] = field(default_factory=dict)  # looks that are not over
     nbytes: int = 0  # of Flower's messages, sent so far
 
-    def send(self, tasks: Sequence[tuple[Task, int]], ttl: float) -> list[int]:
-        """Send tasks to nodes; returns the clients whose message is on its way."""
+    def send(self, tasks: Sequence[tuple[Task, int, float]]) -> list[int]:
+        """Send tasks to nodes, each to be answered within so many seconds; returns whose message is on its way."""
         sent = []
-        for task, node in tasks:
+        for task, node, ttl in tasks:
             message = ask(task, node, ttl)
             (name,) = [*self.grid.push_messages([message]), ""][:1]
             if name:
@@ -70,21 +98,26 @@ class Post:
 
     def collect(self) -> list[Answer]:
         """What has come back since the last time."""
-        if not self.open:
-            return []
-        answers = []
-        for message in self.grid.pull_messages(list(self.open)):
-            name = message.metadata.reply_to_message_id
-            again = name in self.done
-            errand = self.done.get(name) or self.open.pop(name, None)
-            if errand is not None:
-                self.done[name] = errand
-                answers.append(_read(errand, message, again))
-        return answers
+        names = [name for name in self.open if name not in self.pulls][:AT_ONCE]
+        for name in names:
+            self.pulls[name] = Pull(self.grid, name)
+            self.open[name] = self.open.pop(name)  # to the end of the queue
+        until = time.monotonic() + LONG
+        over = [pull for name in names if (pull := self.pulls[name]).over(until)]
+        over += [pull for name, pull in self.pulls.items() if name not in names and pull.over(0)]
+        return [answer for pull in over for answer in self._read(pull)]
 
-    def forget(self, before: int) -> None:
-        """Answered errands of rounds before this one are of no more use."""
-        self.done = {name: errand for name, errand in self.done.items() if errand.round >= before}
+    def _read(self, pull: Pull) -> list[Answer]:
+        """The first message is the answer, others are once more."""
+        del self.pulls[pull.name]
+        if isinstance(pull.error, httpx.HTTPError | OSError):
+            raise pull.error  # it is not the client's
+        if not pull.messages and pull.error is None:
+            return []
+        errand = self.open.pop(pull.name)
+        if pull.error is not None:
+            return [Answer(errand, b"", f"its answer cannot be read ({reason(pull.error)})"[:LONGEST])]
+        return [_read(errand, message, again=index > 0) for index, message in enumerate(pull.messages)]
 
     def awaited(self, round: int) -> set[int]:
         """Clients that have a message of this round and did not answer it yet."""

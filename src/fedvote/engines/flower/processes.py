@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""What ends a program: Ctrl-C, a supervisor, a terminal that is closed."""
+
 
 @dataclass
 class Processes:
@@ -82,7 +85,7 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals do not come here
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDS}
     try:
         yield
     finally:

@@ -30,6 +30,7 @@ from fedvote.tables import as_table, to_toml
 LOOK = 3.0  # seconds between two looks at who is there
 NEVER = float("-inf")
 TIME_TO_LIVE = 1.5  # of a message, in deadlines: a little late is still counted, and stale work is soon dropped
+LONGER = 2  # times as long for whoever is asked again, whose turns may just take so long
 
 
 @dataclass
@@ -110,7 +111,6 @@ class Server:
                 return read_ballot(method, network, last.state, frame, Key(made.seed, key.round, client))
 
         poll = Poll(key.round, cohort, self.config.flower, read)
-        self.post.forget(key.round - 1)
         posted, told = self.post.nbytes, self._vote(poll, broadcast, began)
         voted = self.clock()
         while True:
@@ -149,9 +149,10 @@ class Server:
             if poll.stuck(waited, awaited):
                 poll.forgive(waited)
                 self._say(poll.waiting(list(self.present), awaited))
-            if waited >= self.config.flower.patience:
+            if waited >= self.config.flower.patience or poll.lost():
+                over = "those who were refused had their vote" if poll.lost() else "flower.patience is over"
                 raise NoQuorum(
-                    f"{poll.waiting(list(self.present), awaited)}; flower.patience is over after {waited:.0f} s. "
+                    f"{poll.waiting(list(self.present), awaited)}; {over} after {waited:.0f} s. "
                     f"Round {poll.round - 1} is safe in {self.folder}: start the run again when they are back"
                 )
             if not heard:
@@ -173,8 +174,12 @@ class Server:
         """Send the broadcast to those of the cohort who are there and have it not; returns how long each was."""
         whom = sorted((poll.askable() & self.present.keys()) - self.post.awaited(poll.round))
         frames = {client: broadcast(client in self.holders) for client in whom}
-        tasks = [(Task(self.problem, poll.round, c, frame), self.present[c]) for c, frame in frames.items()]
-        return [len(frames[client]) for client in self.post.send(tasks, TIME_TO_LIVE * self.config.flower.deadline)]
+        usual = TIME_TO_LIVE * self.config.flower.deadline
+        tasks = [
+            (Task(self.problem, poll.round, c, frame), self.present[c], usual * LONGER ** poll.failures[c])
+            for c, frame in frames.items()
+        ]
+        return [len(frames[client]) for client in self.post.send(tasks)]
 
     def _hear(self, poll: Poll) -> bool:
         """Take in what has come; True if there was a ballot that counts."""

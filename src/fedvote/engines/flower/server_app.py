@@ -44,7 +44,11 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
     source = chosen["experiment"]
     if beside is not None and (beside / source).is_file():
         source = str(beside / source)
-    config = read(source, shlex.split(chosen["set"]))
+    try:
+        settings = shlex.split(chosen["set"])
+    except ValueError as error:
+        raise ConfigError(f"set is {chosen['set']!r}, expected settings as a shell would read them: {error}") from error
+    config = read(source, settings)
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
     made = servers_site(config, chosen["data"], chosen["device"])
     since = folder.claim(config, resume=True)
@@ -60,7 +64,7 @@ def _serve(
     folder.describe(made)
     server = Server(made, config, folder.path, grid, keys_in(Path(chosen["keys"])) if chosen["keys"] else None)
     done = since.round if since else 0
-    sent = sum(line["uplink_bytes"] for line in folder.metrics())
+    sent = sum(line.get("uplink_bytes", 0) for line in folder.metrics())
     rounds = record(made, folder, since, server.run(since), share=1.0)  # whatever it takes: no round is lost
     for _ in watch(rounds, config.rounds, done, sent):
         pass

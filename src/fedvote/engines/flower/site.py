@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -63,15 +64,15 @@ def _test_data(folder: Path) -> Dataset:
     calibration = folder / "train.npz"
     x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)
     with np.load(folder / "test.npz") as file:
-        about = {name: file[name].tolist() for name in ("classes", "mean", "std") if name in file}
+        about = {name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file}
     return from_arrays(x, y, x_test, y_test, name=str(folder), **about)
 
 
 def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
-        with np.load(path) as file:
+        with path.open("rb") as raw, np.load(raw) as file:
             return file["x"], file["y"]
     except FileNotFoundError as error:
         raise DataError(f"there is no {path}: put one there, with the arrays x and y, by numpy.savez.") from error
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise DataError(f"{path} does not hold the arrays x and y ({error}): write it with numpy.savez.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 import torch
@@ -141,7 +141,11 @@ class Simulation(Federation):
         network, train = network or self.placed(), self.data.train.to(self.device)
         test, calibration = self.test(), self.calibration(train)
         chunks, ahead = Chunks(self.stack or self.fitting(network, train)), Ahead(self.orders, self.rounds)
-        snapshot = (since or self.start()).to(self.device)
+        start = self.start()
+        snapshot = since or start
+        if not snapshot.memory:  # as after rounds over a network, where clients keep their own
+            snapshot = replace(snapshot, memory=start.memory)
+        snapshot = snapshot.to(self.device)
         while snapshot.round < self.rounds:
             began = time.perf_counter()
             with repeatable():
