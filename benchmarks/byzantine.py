@@ -48,6 +48,10 @@ ATTACKS: dict[str, tuple[str, ...]] = {
     "partial 70 %": ("attack=partial", "attack.share=0.7"),
     "colluders": ("attack=colluders",),
     "min-max": ("attack=min-max",),
+    "copycat": ("attack=copycat",),
+    "copycat 30 %": ("attack=copycat", "attack.share=0.3"),
+    "copycat 10 %": ("attack=copycat", "attack.share=0.1"),
+    "copycat of 6": ("attack=copycat", "attack.victims=6"),
     "insider": ("attack=insider", "attack.rule={rule}"),
 }
 """What hostile clients do; the insider knows the rule that it has to pass."""

@@ -19,8 +19,12 @@ CACHED = 2**17  # of which a CPU keeps all that is made on the way
 
 def lots(key: Key, count: int, device: torch.device | str = "cpu") -> Tensor:
     """(count,) whole numbers from 0 to 2^24 - 1, evenly distributed; int32."""
-    number = key.number("rounding")
-    lots_D = torch.arange(count, dtype=torch.int32, device=device)
+    return lots_at(key, torch.arange(count, dtype=torch.int32, device=device))
+
+
+def lots_at(key: Key, places_D: Tensor) -> Tensor:
+    """Those of some places, which are overwritten."""
+    number, lots_D = key.number("rounding"), places_D
     for x in lots_D.split(CACHED) if lots_D.device.type == "cpu" else (lots_D,):
         for part in (number & MASK, number >> 31 & MASK):
             x ^= part

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from fedvote.attacks import Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Sleeper
+from fedvote.attacks import Copycat, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
 from fedvote.core import ConfigError, Key
 from tests.attacks.messages import KEYS, many, sent, votes
 from tests.toy import assert_same
@@ -74,6 +76,24 @@ def test_partial_inverts_its_share(share: float) -> None:
     assert float(flipped.float().mean()) == pytest.approx(share, abs=0.02)
 
 
+@pytest.mark.parametrize(("victims", "share"), [(1, 1.0), (3, 1.0), (2, 0.25)])
+def test_copycats_send_votes_of_their_victims_until_they_turn(victims: int, share: float) -> None:
+    own, honest = (
+        (2 * torch.randint(2, (n, 4000), generator=Key(n).torch("votes")) - 1).to(torch.int8) for n in (3, 5)
+    )
+    attack = Copycat(victims=victims, share=share, wakes=3)
+    seen = Seen({"votes": own}, {"votes": honest}, [Key(0, 2, c) for c in range(3)], 8)
+    sent = attack.tamper(seen)["votes"]
+    theirs = torch.stack([sent == row for row in honest[:victims]]).any(0)
+    assert bool((theirs | (sent == own)).all())
+    if share == 1:
+        assert bool(theirs.all()) and torch.equal(sent, sent[:1].expand_as(sent))
+    else:  # a vote of its own agrees with one of two others in three of four cases
+        assert float(theirs.double().mean()) == pytest.approx(share + (1 - share) * 0.75, abs=0.03)
+    turned = replace(seen, keys=[Key(0, 3, c) for c in range(3)])
+    assert torch.equal(attack.tamper(turned)["votes"], Omniscient().tamper(turned)["votes"])
+
+
 def test_a_sleeper_wakes_in_its_round() -> None:
     own = votes([1, -1, 1], [1, 1, -1])
     assert_same(sent(Sleeper(wakes=8), own, round=7), own)
@@ -85,6 +105,8 @@ def test_a_sleeper_wakes_in_its_round() -> None:
     [
         (lambda: LabelFlip(pairs="all"), "pairs is 'all', expected mirror or random"),
         (lambda: Sleeper(wakes=0), "wakes is 0, expected a round: 1 or more"),
+        (lambda: Copycat(victims=0), "victims is 0 and wakes 4, expected 1 or more of each"),
+        (lambda: Copycat(share=2), "share is 2, expected a number from 0 to 1"),
         (lambda: Partial(1.5), "share is 1.5, expected a number from 0 to 1"),
     ],
 )

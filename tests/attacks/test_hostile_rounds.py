@@ -38,7 +38,7 @@ def simulation(
 REFUSED = {
     (method, attack)
     for method in ("fedpaq", "eden")
-    for attack in ("omniscient", "colluders", "a-little-is-enough", "inner-product", "min-max", "insider")
+    for attack in ("omniscient", "colluders", "copycat", "a-little-is-enough", "inner-product", "min-max", "insider")
 }
 CARRIED = [(method, attack) for method in METHODS for attack in ATTACKS if (method, attack) not in REFUSED]
 

@@ -14,9 +14,9 @@ from fedvote.attacks import Inverse
 from fedvote.core import ConfigError, Key, State
 from fedvote.engines.simulate import Simulation
 from fedvote.methods import FedVote
-from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally
+from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_by_lots, round_stack, tally
 from fedvote.reputation import Ballots, Camps, Verdict
-from fedvote.reputation.camps import BLOCK, alikeness
+from fedvote.reputation.camps import BLOCK, BORROWED, alikeness, borrowed, sample
 from tests.toy import assert_same, dataset, module
 
 N, D, CLASSES = 31, 20_000, 10
@@ -186,6 +186,57 @@ def test_a_sleeper_loses_its_vote_when_it_wakes_and_earns_it_back_when_it_repent
     missing = 1 - 0.8**5
     for since, w in enumerate(weight[8:], 1):
         torch.testing.assert_close(w[:10], torch.full((10,), 1 - missing * 0.8**since))
+
+
+def by_lots(clients: Sequence[int], alphabet: Alphabet = BINARY) -> Tensor:
+    """Honest ballots of round 1, rounded as clients do."""
+    learnt_KD = mixtures(N)[list(clients)] @ LESSONS + GOAL
+    return round_by_lots((SOFT + learnt_KD).clamp(-1, 1), alphabet, [Key(0, 1, client) for client in clients])
+
+
+def copies(own_HD: Tensor, victims_VD: Tensor, share: float) -> Tensor:
+    lots = Key(7).torch("copies")
+    whose_D = torch.randint(len(victims_VD), (1, D), generator=lots)
+    return torch.where(torch.rand(D, generator=lots) < share, victims_VD.gather(0, whose_D)[0], own_HD)
+
+
+@pytest.mark.parametrize("alphabet", [BINARY, TERNARY])
+def test_honest_ballots_agree_with_the_lots_of_others_by_chance_and_with_their_own_by_far_more(
+    alphabet: Alphabet,
+) -> None:
+    votes_KD = by_lots(range(N), alphabet)
+    found_KK = borrowed(ballots(votes_KD, range(N), alphabet), alikeness(votes_KD, alphabet), Key(0, 1))
+    others = found_KK[~torch.eye(N, dtype=torch.bool)]
+    assert float(others.mean()) == pytest.approx(0, abs=0.2) and float(others.std()) == pytest.approx(1, abs=0.1)
+    assert float(others.max()) < BORROWED < float(found_KK.diagonal().min())
+
+
+@pytest.mark.parametrize("alphabet", [BINARY, TERNARY])
+@pytest.mark.parametrize(("victims", "share"), [(1, 1.0), (1, 0.3), (4, 1.0)])
+def test_whoever_copies_has_no_vote_and_whoever_is_copied_keeps_it(
+    victims: int, share: float, alphabet: Alphabet
+) -> None:
+    """Fifteen of 31, who would be the majority together with the one they copy."""
+    votes_KD = by_lots(range(N), alphabet)
+    votes_KD[16:] = copies(votes_KD[16:], votes_KD[:victims], share)
+    rule = Camps()
+    verdict = rule.judge(rule.init(N), ballots(votes_KD, range(N), alphabet), Key(0, 1))
+    assert verdict.soft_K.tolist() == [1.0] * 16 + [0.0] * 15
+
+
+def test_nobody_knows_which_weights_are_looked_at_before_the_last_ballot_is_there() -> None:
+    votes_KD = by_lots(range(5))
+    changed_KD = votes_KD.clone()
+    changed_KD[4, 0] = -changed_KD[4, 0]
+    one, same, other = (sample(alikeness(each, BINARY), D, 100) for each in (votes_KD, votes_KD, changed_KD))
+    assert torch.equal(one, same) and not torch.equal(one, other) and int(one.max()) < D
+    assert torch.equal(sample(alikeness(votes_KD, BINARY), D, D), torch.arange(D))
+
+
+def test_where_most_heads_borrow_it_says_nothing() -> None:
+    votes_KD = by_lots(range(5))
+    votes_KD[1:4] = votes_KD[0]
+    assert judged(Camps().init(N), votes_KD, range(5)).soft_K[:4].tolist() == [1.0] * 4
 
 
 def test_reputation_is_the_majority_in_a_cohort_of_attackers() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.colluders import Colluders
+from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse
@@ -25,6 +26,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "partial": Partial,
     "sleeper": Sleeper,
     "colluders": Colluders,
+    "copycat": Copycat,
     "a-little-is-enough": ALittleIsEnough,
     "inner-product": InnerProduct,
     "min-max": MinMax,
@@ -36,6 +38,7 @@ __all__ = [
     "ALittleIsEnough",
     "Attack",
     "Colluders",
+    "Copycat",
     "InnerProduct",
     "Insider",
     "Inverse",

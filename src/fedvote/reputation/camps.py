@@ -6,6 +6,10 @@ much they have in common with all, and along the direction in which they differ 
 against the spread of the camp beside it, those beyond it are left out. This repeats among those who stay, since
 attackers need not all be of one kind.
 
+Before that, whoever votes by lots that are not its own is left out. Copies of an honest ballot would make its sender
+one of a camp of theirs, and the others outsiders; but the server can draw everybody's lots, and a copy shows whose it
+is.
+
 Reputation, the share of a client's rounds in which it stayed, settles which camp is the majority, lets a narrower gap
 do against those who were left out before, and is the weight of those who stay. All start with the same, so that the
 first round counts heads. See docs/byzantine.md for what this assumes, and what breaks it.
@@ -13,6 +17,7 @@ first round counts heads. See docs/byzantine.md for what this assumes, and what 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,13 +26,16 @@ from torch import Tensor
 
 from fedvote import packed
 from fedvote.core import ConfigError, Key, State
-from fedvote.quantize import BINARY
+from fedvote.lots import lots_at, uniform
+from fedvote.quantize import BINARY, ROUNDING
 from fedvote.reputation.rule import Ballots, Reputation, Verdict
 
 BLOCK = 2**19  # weights at a time: sums of that many votes are exact in float32
 FEWEST = 3  # ballots that make a camp: the spread of fewer says nothing
+BORROWED = 5.0  # deviations beyond chance by which a ballot may agree with another's lots: once in 3.5 million
+SAMPLE, LARGEST = 2**19, 2**24  # weights that are looked at for that, and votes of all clients together
 LEAST = 0.25  # of a head, that the worst reputation counts for among heads
-ROUNDING = 1e-6  # half of the heads is not more than half, in whatever order they are summed
+SLACK = 1e-6  # half of the heads is not more than half, in whatever order they are summed
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,9 @@ class Camps(Reputation):
         votes_KD, clients_K = ballots.votes_KD, ballots.clients_K
         nu_K = memory["reputation"][clients_K]
         heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
-        stays_K = self.majority(alikeness(votes_KD, ballots.alphabet), heads_K, votes_KD.shape[1]).to(nu_K)
+        alike_KK = alikeness(votes_KD, ballots.alphabet)
+        own_K = (borrowed(ballots, alike_KK, key).fill_diagonal_(0) < BORROWED).all(1)
+        stays_K = self.majority(alike_KK, heads_K, votes_KD.shape[1], own_K).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
@@ -57,10 +67,15 @@ class Camps(Reputation):
         weights_K = nu_K * stays_K
         return Verdict(weights_K, weights_K, {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K)})
 
-    def majority(self, alike_KK: Tensor, heads_K: Tensor, D: int) -> Tensor:
-        """(K,) who stays, when all camps have split off that can; more than half of the heads in any case."""
-        half = float(heads_K.sum()) * (1 + ROUNDING) / 2
+    def majority(self, alike_KK: Tensor, heads_K: Tensor, D: int, own_K: Tensor | None = None) -> Tensor:
+        """(K,) who stays, when all camps have split off that can; more than half of the heads in any case.
+
+        `own_K`: who may stay, if these are that many.
+        """
+        half = float(heads_K.sum()) * (1 + SLACK) / 2
         stay = torch.arange(len(heads_K))
+        if own_K is not None and float(heads_K[own_K].sum()) > half:
+            stay = stay[own_K]
         while len(camp := self.split(alike_KK[stay][:, stay], heads_K[stay], half, D)) < len(stay):
             stay = stay[camp]
         return torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay, True)
@@ -98,6 +113,45 @@ def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
 
         # 1 / (sqrt(D) (lambda - lambda')), with lambda' of a direction that is mere noise
         yield vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12))
+
+
+def borrowed(ballots: Ballots, alike_KK: Tensor, key: Key) -> Tensor:
+    """(K, K) how far each ballot agrees more with the lots of each client than chance would have it, in deviations.
+
+    Whoever copies a vote copies what its sender's lots made of it. Honest ballots know nothing of others' lots, so that
+    off the diagonal these are normal numbers. A sample of weights will do, if nobody knows it beforehand: all ballots
+    together choose it.
+    """
+    device, alphabet = ballots.votes_KD.device, ballots.alphabet
+    K, D = ballots.votes_KD.shape
+    places_n = sample(alike_KK, D, min(SAMPLE, LARGEST // K)).to(device)
+    votes_Kn, soft_n = ballots.votes_KD[:, places_n], ballots.soft_D[places_n]
+    keys = [Key(key.seed, key.round, client) for client in ballots.clients_K.tolist()]
+    lots_Kn = (lots_at(each, places_n.to(torch.int32, copy=True)) for each in keys)
+    rounded_Kn = torch.stack([ROUNDING[alphabet](soft_n, uniform(lots_n)) for lots_n in lots_Kn])
+    agree_KK = torch.zeros((K, K), dtype=torch.float64, device=device)
+    for value in alphabet:
+        agree_KK += (votes_Kn == value).float() @ (rounded_Kn == value).float().T
+
+    # with any other lots, vote i is agreed with by chance P_i: sum P_i times, with variance sum P_i (1 - P_i)
+    chance_Kn = chance(votes_Kn, soft_n, alphabet).double()
+    expected_K, variance_K = chance_Kn.sum(1), (chance_Kn * (1 - chance_Kn)).sum(1)
+    return ((agree_KK - expected_K[:, None]) / variance_K.clamp_min(1).sqrt()[:, None]).cpu()
+
+
+def sample(alike_KK: Tensor, D: int, count: int) -> Tensor:
+    """Places of weights that nobody knows before all ballots are there; all, if these are not many."""
+    if count >= D:
+        return torch.arange(D)
+    seed = int.from_bytes(hashlib.blake2b(alike_KK.numpy().tobytes(), digest_size=6).digest(), "big")
+    return torch.randint(D, (count,), generator=torch.Generator().manual_seed(seed))
+
+
+def chance(votes: Tensor, soft: Tensor, alphabet: tuple[int, ...]) -> Tensor:
+    """The probability with which each normalised weight is rounded to this vote."""
+    if alphabet == BINARY:
+        return (1 + votes * soft) / 2
+    return torch.where(votes == 0, 1 - soft.abs(), (votes * soft).clamp_min(0))
 
 
 def alikeness(votes_KD: Tensor, alphabet: tuple[int, ...]) -> Tensor:
