@@ -48,6 +48,25 @@ def test_folders_differ_by_seed_and_by_what_is_set_but_not_by_rounds() -> None:
     assert len({name, name_of(cell, 1, ASKED), name_of(cell, 0, Asked(settings=("local.steps=3",)))}) == 3
 
 
+def test_names_of_folders_have_an_end_and_still_differ() -> None:
+    many = tuple(f"engine.{key}={value}" for key, value in (("test_batch", 500), ("calibrate_on", 500), ("stack", 3)))
+    long = (
+        *many,
+        "data.name=digits",
+        "model.name=digits-cnn",
+        "partition.alpha=0.25",
+        "local.batch=8",
+        "method.lr=0.125",
+    )
+    names = [name_of(CELLS[0], 0, Asked(settings=(*long, f"local.steps={steps}"))) for steps in (3, 4)]
+    assert names[0] != names[1] and max(map(len, names)) < 220
+
+
+def test_a_seed_is_asked_for_by_its_number() -> None:
+    with pytest.raises(ConfigError, match="expected how many to run"):
+        Asked(settings=("seed=5",))
+
+
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_lines_and_columns_name_every_cell_once(name: str) -> None:
     places = [(cell.row, cell.column) for cell in COMPARISONS[name].cells]

@@ -1,4 +1,4 @@
-"""Copycats: send votes of honest clients until a round, the opposite of the honest after it. Knows every honest message.
+"""Copycats: send honest clients' votes until a round, the opposite of the honest after it. Knows every honest message.
 
 A rule that takes likeness for honesty is led astray: whoever is copied looks like one of the copies, and those who are
 not look like outsiders, lose their reputation, and are not missed when the copycats turn.

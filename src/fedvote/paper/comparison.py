@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ KEPT = (
     "seconds",
 )
 """What the file of an experiment has of every round; its run folders have the rest."""
+
+LONGEST = 180  # characters of the name of a run folder, before its seed
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,10 @@ def name_of(cell: Cell, seed: int, asked: Asked) -> str:
         with suppress(ConfigError):  # what cannot be left out is needed
             if read(cell.preset, in_order(others)) == wanted:
                 kept = others
-    return re.sub(r"[^\w.=,-]+", "-", "_".join([cell.preset, *kept, f"seed={seed}"]))
+    words = "_".join([cell.preset, *kept])
+    if len(words) > LONGEST:
+        words = f"{words[:LONGEST]}_{zlib.crc32(words.encode()):08x}"
+    return re.sub(r"[^\w.=,-]+", "-", f"{words}_seed={seed}")
 
 
 def kept(record: Record) -> dict[str, Any]:

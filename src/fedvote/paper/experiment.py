@@ -26,6 +26,9 @@ class Asked:
             if value is not None and value < 1:
                 raise ConfigError(f"asked for {value} {name}, expected 1 or more")
 
+        if any(setting.startswith("seed=") for setting in self.settings):
+            raise ConfigError("a seed is set, expected how many to run, 0 and on: --seeds N")
+
     def choose(self, rows: Iterable[str], about: str) -> list[str]:
         """Those rows of an experiment that are wanted."""
         known = list(dict.fromkeys(rows))
