@@ -54,7 +54,7 @@ def test_names_of_folders_have_an_end_and_still_differ() -> None:
         *many,
         "data.name=digits",
         "model.name=digits-cnn",
-        "partition.alpha=0.25",
+        "engine.evaluate_every=2",
         "local.batch=8",
         "method.lr=0.125",
     )
