@@ -16,7 +16,8 @@ from fedvote.engines.simulate import Simulation
 from fedvote.methods import FedVote
 from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_by_lots, round_stack, tally
 from fedvote.reputation import Ballots, Camps, Verdict
-from fedvote.reputation.camps import BLOCK, BORROWED, alikeness, borrowed, sample
+from fedvote.reputation.borrowed import BORROWED, borrowed, sample
+from fedvote.reputation.camps import BLOCK, alikeness
 from tests.toy import assert_same, dataset, module
 
 N, D, CLASSES = 31, 20_000, 10

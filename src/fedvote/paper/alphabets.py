@@ -25,6 +25,6 @@ TABLE_2 = Comparison(
         for (preset, partition), both in PRINTED.items()
         for votes, printed in zip(("binary", "ternary"), both, strict=True)
     ),
-    (grid({"accuracy": ""}, "Data"),),
+    grid({"accuracy": ""}, "Data"),
     "The paper does not say after how many rounds; here after 40, unless fewer were asked for.",
 )

@@ -46,7 +46,7 @@ LONGEST = 180  # characters of the name of a run folder, before its seed
 class Comparison:
     about: str
     cells: tuple[Cell, ...]
-    shown: tuple[Show, ...]
+    show: Show
     note: str = ""  # what differs from the paper
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
@@ -95,7 +95,7 @@ class Compared:
         return {"environment": self.environment, "cells": cells}
 
     def page(self) -> Page:
-        views = [show(self.runs) for show in self.comparison.shown]
+        view = self.comparison.show(self.runs)
         configs = [each.config for each in self.runs]
         facts = {
             "data": in_common([config.data.name for config in configs]),
@@ -107,12 +107,11 @@ class Compared:
             **({"changed by --set": ", ".join(self.asked.settings)} if self.asked.settings else {}),
         }
         note = [section("Beside the paper", explain=self.comparison.note)] if self.comparison.note else []
-        charts = [chart for view in views for chart in view.charts]
-        return Page(self.comparison.about, facts, [*(view.section() for view in views), *note], charts)
+        return Page(self.comparison.about, facts, [view.section(), *note], view.charts)
 
     def text(self) -> str:
-        views = [show(self.runs) for show in self.comparison.shown]
-        return "\n\n".join(table([dict(zip(v.head, row, strict=True)) for row in v.rows]) for v in views)
+        view = self.comparison.show(self.runs)
+        return table([dict(zip(view.head, row, strict=True)) for row in view.rows])
 
 
 def configured(cell: Cell, seed: int, asked: Asked) -> Config:

@@ -25,7 +25,6 @@ class Asked:
         for name, value in (("seeds", self.seeds), ("rounds", self.rounds)):
             if value is not None and value < 1:
                 raise ConfigError(f"asked for {value} {name}, expected 1 or more")
-
         if any(setting.startswith("seed=") for setting in self.settings):
             raise ConfigError("a seed is set, expected how many to run, 0 and on: --seeds N")
 

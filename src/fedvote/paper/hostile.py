@@ -55,7 +55,7 @@ def compared(about: str, attack: str, rules: Sequence[str] = COMPARED) -> Compar
         "'uniform' is FedVote without a defence, 'proportional' its defence as printed, 'cut' as in the authors' code, "
         "'camps' ours. The paper does not say after how many rounds; here after 30, unless fewer were asked for."
     )
-    return Comparison(about, tuple(cells), (by_number,), note)
+    return Comparison(about, tuple(cells), by_number, note)
 
 
 FIGURE_6A = compared("Figure 6 (a): attackers that invert their signs, CIFAR-10 among 31 clients", "inverse")

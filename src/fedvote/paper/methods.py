@@ -41,9 +41,9 @@ RATES = (
 SPLIT = "No example belongs to two clients; in the code published with the paper, clients share some."
 
 
-def compared(about: str, preset: str, shown: Show, note: str) -> Comparison:
+def compared(about: str, preset: str, show: Show, note: str) -> Comparison:
     cells = (Cell(name, preset, contender.at(contender.best)) for name, contender in CONTENDERS.items())
-    return Comparison(about, tuple(cells), (shown,), RATES + note)
+    return Comparison(about, tuple(cells), show, RATES + note)
 
 
 FIGURE_4A = compared(

@@ -23,6 +23,6 @@ TABLE_1 = Comparison(
         for partition, columns in PRINTED.items()
         for a, (soft, binary) in columns.items()
     ),
-    (grid({"accuracy_float": "float", "accuracy": "binary"}, "Partition"),),
+    grid({"accuracy_float": "float", "accuracy": "binary"}, "Partition"),
     "The learning rate is 0.03 for every a; the paper searches for one, and does not say which it found.",
 )

@@ -16,6 +16,7 @@ from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import answer, read_answer
 from fedvote.engines.flower.poll import TRIES, NoQuorum
 from fedvote.engines.flower.roster import identity
+from fedvote.engines.flower.server import time_to_live
 from fedvote.evaluate import judge
 from fedvote.experiment import run as resume_here
 from fedvote.experiment import simulation
@@ -109,6 +110,11 @@ def test_a_turn_that_takes_longer_than_messages_live_counts_in_the_end(tmp_path:
     """Below the minimum the server waits: 70 s are more than a deadline and a half, and twice that."""
     (record,) = run(tmp_path, {c: after(70) for c in range(4)}, "rounds=1", "flower.patience=1000")
     assert record["counted"] == [0, 1, 2, 3]
+
+
+def test_no_number_of_failures_makes_a_message_live_without_end() -> None:
+    lives = [time_to_live(2.0, failures) for failures in (0, 1, 2, 10**6)]
+    assert lives[:3] == [3.0, 6.0, 12.0] and lives[2] < lives[3] < 10_000
 
 
 def test_a_client_that_dies_again_and_again_is_not_asked_without_end(tmp_path: Path) -> None:

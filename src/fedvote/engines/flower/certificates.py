@@ -10,6 +10,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,14 +93,16 @@ def _name(text: str) -> x509.Name:
 
 def _is_host(host: str) -> bool:
     """Whether it is an address, or a name such as fed.example.org: no port, no https://."""
-    return isinstance(_host(host), x509.IPAddress) or HOST.fullmatch(host) is not None
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(host).version)
+    return HOST.fullmatch(host) is not None
 
 
 def _host(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
-        return x509.DNSName(host if host.isascii() else "")
+        return x509.DNSName(host)
 
 
 def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> bytes:

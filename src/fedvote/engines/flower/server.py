@@ -30,7 +30,7 @@ from fedvote.tables import as_table, to_toml
 LOOK = 3.0  # seconds between two looks at who is there
 NEVER = float("-inf")
 TIME_TO_LIVE = 1.5  # of a message, in deadlines: a little late is still counted, and stale work is soon dropped
-LONGER = 2  # times as long for whoever is asked again, whose turns may just take so long
+LONGER, MOST = 2.0, 10  # times as long for whoever is asked again, whose turns may just take so long; so often at most
 
 
 @dataclass
@@ -174,9 +174,9 @@ class Server:
         """Send the broadcast to those of the cohort who are there and have it not; returns how long each was."""
         whom = sorted((poll.askable() & self.present.keys()) - self.post.awaited(poll.round))
         frames = {client: broadcast(client in self.holders) for client in whom}
-        usual = TIME_TO_LIVE * self.config.flower.deadline
+        deadline = self.config.flower.deadline
         tasks = [
-            (Task(self.problem, poll.round, c, frame), self.present[c], usual * LONGER ** poll.failures[c])
+            (Task(self.problem, poll.round, c, frame), self.present[c], time_to_live(deadline, poll.failures[c]))
             for c, frame in frames.items()
         ]
         return [len(frames[client]) for client in self.post.send(tasks)]
@@ -206,6 +206,11 @@ class Server:
         if sentence != self._said:
             print(sentence, file=sys.stderr, flush=True)
             self._said = sentence
+
+
+def time_to_live(deadline: float, failures: int) -> float:
+    """Seconds for which a message waits to be answered, by a client that failed so often in this round."""
+    return float(TIME_TO_LIVE * deadline * LONGER ** min(failures, MOST))
 
 
 def _name(file: Path) -> str:
