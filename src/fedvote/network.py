@@ -103,6 +103,11 @@ class Network:
         other.start = Weights(self.start.voted.to(device), self.start.floats.to(device))
         return other
 
+    def starts_as(self, other: Network) -> bool:
+        """Whether both have the same layers and the same first weights, on whatever devices."""
+        mine, theirs = ((n.fingerprint, n.start.voted.cpu(), n.start.floats.cpu()) for n in (self, other))
+        return mine[0] == theirs[0] and all(map(torch.equal, mine[1:], theirs[1:]))
+
     def as_products(self) -> Network:
         """The same function with its layers written as matrix products: see products.py for what that is good for."""
         other = copy.copy(self)

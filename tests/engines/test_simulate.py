@@ -82,6 +82,17 @@ class Watching(FedAvg):
         return super().merge(*arguments)
 
 
+@pytest.mark.parametrize("method", [FedAvg(), FedVote()], ids=str)
+def test_runs_of_one_seed_may_share_a_network_and_others_may_not(method: Method) -> None:
+    first, second = simulate(method, attack="inverse", hostile=2), simulate(method, steps=5)
+    network = first.placed()
+    list(first.run(network=network))
+    for shared, alone in zip(second.run(network=network), second.run(), strict=True):
+        assert_same(shared.state, alone.state)
+    with pytest.raises(ConfigError, match="other weights than this run, expected one of the same seed"):
+        next(simulate(method, seed=1).run(network=network))
+
+
 def test_deterministic_algorithms_are_on_only_while_a_round_runs() -> None:
     for _ in simulate(Watching(), rounds=2).run():
         assert not torch.are_deterministic_algorithms_enabled() and torch.is_grad_enabled()

@@ -40,7 +40,7 @@ def test_one_seed_has_one_result(method: Method, compile: bool) -> None:
 @METHODS
 @pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
 def test_steps_recorded_in_one_run_serve_another(method: Method, compile: bool) -> None:
-    first, second = (simulation(method, compile, seed=seed) for seed in (0, 1))
+    first, second = (simulation(method, compile, **by) for by in ({"attack": "inverse", "hostile": 2}, {"steps": 5}))
     network = first.placed()
     last(first, network)
     assert_same(last(second, network).state, last(second).state)

@@ -136,8 +136,10 @@ class Simulation(Federation):
     def run(self, since: Snapshot | None = None, network: Network | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last.
 
-        `network`: what `placed` gave to a run like this one; steps that were recorded for it need no recording here.
+        `network`: what `placed` gave to a run of the same seed; steps that were recorded for it need no recording here.
         """
+        if network is not None and not network.starts_as(self.network):
+            raise ConfigError("the network starts from other weights than this run, expected one of the same seed")
         network, train = network or self.placed(), self.data.train.to(self.device)
         test, calibration = self.test(), self.calibration(train)
         chunks, ahead = Chunks(self.stack or self.fitting(network, train)), Ahead(self.orders, self.rounds)
