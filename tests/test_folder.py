@@ -52,6 +52,7 @@ def filled(path: Path, rounds: int, config: Config = SMALL) -> RunFolder:
     for round in range(1, rounds + 1):
         folder.add(snapshot(round))
         folder.save(snapshot(round))
+    folder.release()
     return folder
 
 
@@ -123,7 +124,6 @@ def test_a_run_can_be_made_longer_but_not_shorter_than_it_is(tmp_path: Path) -> 
 
 def test_what_failed_before_its_first_round_can_be_started_again_and_otherwise(tmp_path: Path) -> None:
     folder, other = filled(tmp_path, 0), replace(SMALL, method=FedAvg())
-    folder.release()
     assert folder.claim(other, resume=False) is None and folder.config() == other
     folder.release()
     assert folder.claim(SMALL, resume=True) is None and folder.config() == SMALL
@@ -238,8 +238,18 @@ def test_the_network_of_fewer_rounds_does_not_outlive_them(tmp_path: Path) -> No
     (tmp_path / NETWORK).write_bytes(b"of two rounds")
     folder.claim(replace(SMALL, rounds=2), resume=True)
     assert (tmp_path / NETWORK).is_file()
+    folder.release()
     folder.claim(replace(SMALL, rounds=5), resume=True)
     assert not (tmp_path / NETWORK).exists()
+
+
+def test_nobody_else_in_a_process_works_on_its_run(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    folder.claim(SMALL, resume=True)
+    refuse("is the folder of a run that is going on", RunFolder(tmp_path), SMALL)
+    refuse("is the folder of a run that is going on", folder, SMALL)  # it was not let go by the first refusal
+    folder.release()
+    assert RunFolder(tmp_path).claim(SMALL, resume=True) is not None
 
 
 def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:

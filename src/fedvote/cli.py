@@ -64,7 +64,7 @@ def run(
     """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
     from fedvote.experiment import configure, doubts
     from fedvote.experiment import run as run_experiment
-    from fedvote.folder import RunFolder
+    from fedvote.folder import NETWORK, RunFolder
     from fedvote.progress import watch
     from fedvote.report import write_report
 
@@ -84,7 +84,7 @@ def run(
         raise typer.Exit(130) from None
     page = write_report([folder.path], folder.path / "report.html")
     last = RunFolder(folder.path).metrics()[-1]
-    network = folder.path / "network.safetensors"
+    network = folder.path / NETWORK
     typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
 
@@ -246,11 +246,12 @@ def bench(
     clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""
-    from fedvote.bench import measure, table
+    from fedvote.bench import chosen, measure, table
     from fedvote.device import find_device
     from fedvote.draft import write
     from fedvote.folder import environment
 
+    chosen(name, model or (), clients or ())
     for path in filter(None, (file, page_file)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()  # what cannot be written shows before anything is measured

@@ -142,9 +142,9 @@ class Federation:
         return judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Who had which share in the tally, where shares differ or clients are hostile."""
+        """Who had which share in the tally, where shares may differ or clients are hostile."""
         weights = self.method.vote_weights(state)
-        if weights is None or not (self.hostile or len(weights[counted].unique()) > 1):
+        if weights is None or not (self.hostile or self.method.weighs):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
 

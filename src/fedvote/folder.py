@@ -19,7 +19,7 @@ from fedvote.config import Config, read
 from fedvote.core import ConfigError
 from fedvote.data.show import class_counts
 from fedvote.draft import ENDING, write
-from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.federation import Federation, Snapshot
 from fedvote.tables import as_table, to_toml
 
@@ -29,12 +29,15 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 NETWORK = "network.safetensors"
-_locked: dict[Path, int] = {}
+_locked: dict[Path, int | None] = {}  # folders of runs in this process, and what holds others off
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """config.toml, metrics.jsonl, clients.json, environment.json, checkpoint.safetensors; all written atomically."""
+    """config.toml, metrics.jsonl, clients.json, environment.json, checkpoint.safetensors.
+
+    All are written in one step, but for the lines of metrics.jsonl, each of which is on disk before its checkpoint is.
+    """
 
     path: Path
 
@@ -86,12 +89,11 @@ class RunFolder:
                 "go on with it by --resume, or choose another folder with --out"
             )
         self.check(config)
-        ours = self._lock()
+        self._lock()
         try:
             return self._take(config)
         except BaseException:
-            if ours:
-                self.release()
+            self.release()
             raise
 
     def _take(self, config: Config) -> Snapshot | None:
@@ -123,56 +125,55 @@ class RunFolder:
         if held is not None:
             os.close(held)
 
-    def _lock(self) -> bool:
-        """Make the folder, and see to it that no two processes work on one run; False, if it was ours already."""
+    def _lock(self) -> None:
+        """Make the folder, and see to it that nobody else works on the run, in this process or another."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._unwritable(error) from error
         where = self.path.resolve()
-        if fcntl is None or where in _locked:
-            return False
-        held = os.open(where, os.O_RDONLY)
+        busy = ConfigError(
+            f"{self.path} is the folder of a run that is going on: wait for its end, stop it, or choose another "
+            "folder with --out"
+        )
+        if where in _locked:
+            raise busy
+        held = None if fcntl is None else os.open(where, os.O_RDONLY)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if held is not None:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(held)
-            raise ConfigError(
-                f"{self.path} is the folder of a run that is going on: wait for its end, stop it, or choose another "
-                "folder with --out"
-            ) from None
+            raise busy from None
         except OSError:
             pass  # a file system without locks: then people have to take care
         _locked[where] = held
-        return True
 
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
 
-    def describe(self, simulation: Federation) -> None:
+    def describe(self, made: Federation) -> None:
         """Who has what data, where that is known here, and what the run was made with."""
-        write(self.path / "environment.json", json.dumps(environment(simulation.device), indent=2) + "\n")
-        if not any(len(part) for part in simulation.owned):
+        write(self.path / "environment.json", json.dumps(environment(made.device), indent=2) + "\n")
+        if not any(len(part) for part in made.owned):
             return
-        counts = class_counts(simulation.data, [part.numpy() for part in simulation.owned])
-        clients = {
-            "classes": list(simulation.data.classes),
-            "counts": counts.tolist(),
-            "hostile": list(simulation.hostile),
-        }
+        counts = class_counts(made.data, [part.numpy() for part in made.owned])
+        clients = {"classes": list(made.data.classes), "counts": counts.tolist(), "hostile": list(made.hostile)}
         write(self.path / "clients.json", json.dumps(clients))
 
     def add(self, snapshot: Snapshot) -> None:
         """The line of one more round. Lines without a checkpoint are dropped when the run is resumed."""
         with self.metrics_file.open("a") as file:
             file.write(_line(snapshot.record))
+            file.flush()
+            os.fsync(file.fileno())
 
     def save(self, snapshot: Snapshot) -> None:
         """Where to go on from."""
         save_snapshot(self.checkpoint_file, snapshot)
 
     def rounds_done(self) -> int:
-        return load_snapshot(self.checkpoint_file).round if self.checkpoint_file.is_file() else 0
+        return saved_round(self.checkpoint_file) if self.checkpoint_file.is_file() else 0
 
     def metrics(self) -> list[dict[str, Any]]:
         """The records so far; a last line that was cut off is left out."""

@@ -115,8 +115,13 @@ class Method(ABC):
         return {}
 
     def vote_weights(self, state: State) -> Tensor | None:
-        """(N,) the share of each client in the last tally, or None where a method does not weigh clients."""
+        """(N,) the share of each client in the last tally, or None where a method does not count votes."""
         return None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether some clients' votes may count for more than others'."""
+        return False
 
     @property
     def plain_rate(self) -> float | None:

@@ -48,7 +48,7 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, ti
         TextColumn("round"),
         MofNCompleteColumn(),
         BarColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # clients may have a word in it
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -79,7 +79,13 @@ def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(name, markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

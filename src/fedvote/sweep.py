@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import statistics
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from fedvote.folder import RunFolder
 from fedvote.progress import watch
 
 SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets
+LONGEST = 180  # characters of the name of a run folder, before its seed
 GRIDS = {"paper-grid": ("1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1")}  # Appendix A-A
 
 
@@ -53,6 +55,13 @@ def in_order(settings: Sequence[str]) -> list[str]:
     return sorted(settings, key=lambda setting: setting.partition("=")[0].count("."))
 
 
+def folder_name(words: Sequence[str]) -> str:
+    """These words as the name of a folder; what is left out of it leaves a checksum."""
+    whole = "_".join(words)
+    name = re.sub(r"[^\w.=,-]+", "-", whole)[:LONGEST]
+    return name if name == whole else f"{name}_{zlib.crc32(whole.encode()):08x}"
+
+
 def sweep(
     source: str, over: Sequence[str], settings: Sequence[str], out: Path, device: str = "auto"
 ) -> Iterator[Point]:
@@ -61,7 +70,7 @@ def sweep(
         (point, read(source, in_order([*settings, *point]))) for point in points(over)
     ]  # mistakes show before the first run
     for point, config in planned:
-        folder = RunFolder(out / "_".join(point).replace("/", "-"))
+        folder = RunFolder(out / folder_name(point))
         snapshots = run(config, folder, device=device, resume=True)
         for _ in watch(snapshots, config.rounds, folder.rounds_done()):
             pass

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fedvote.attacks import Copycat, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
+from fedvote.attacks import Attack, Copycat, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
 from fedvote.core import ConfigError, Key
 from tests.attacks.messages import KEYS, many, sent, votes
 from tests.toy import assert_same
@@ -22,8 +22,24 @@ def test_inverse_turns_every_sign_round_and_leaves_scalars() -> None:
     own = {"signs": torch.tensor([[1, 0, -1], [-1, -1, 0]], dtype=torch.int8), "norm": torch.tensor([[2.0], [3.0]])}
     wanted = {"signs": torch.tensor([[-1, 0, 1], [1, 1, 0]], dtype=torch.int8), "norm": own["norm"]}
     assert_same(sent(Inverse(), own), wanted)
-    weights = {"voted": torch.tensor([[0.5, -2.0], [1.0, 3.0]])}
-    assert_same(sent(Inverse(), weights), {"voted": torch.tensor([[-0.5, 2.0], [-1.0, -3.0]])})
+    updates = {"voted": torch.tensor([[0.5, -2.0], [1.0, 3.0]])}
+    assert_same(sent(Inverse(), updates), {"voted": torch.tensor([[-0.5, 2.0], [-1.0, -3.0]])})
+
+
+@pytest.mark.parametrize("attack", [Inverse(), Omniscient(), Partial(1.0), Sleeper(1)], ids=lambda a: type(a).__name__)
+def test_models_are_turned_about_what_was_broadcast(attack: Attack) -> None:
+    """Their mean after the attack is as far from the start as before, on the other side."""
+    start = torch.tensor([10.0, -3.0])
+    models = {"voted": start + torch.tensor([[0.5, -2.0], [1.0, 3.0]])}
+    forged = sent(attack, models, models, unmoved={"voted": start})["voted"]
+    torch.testing.assert_close(forged.mean(0) - start, start - models["voted"].mean(0))
+
+
+def test_random_models_are_about_what_was_broadcast() -> None:
+    start = 100 * torch.randn(5000, generator=Key(3).torch("start"))
+    models = {"voted": start + 3 + 0.5 * torch.randn(2, 5000, generator=Key(2).torch("weights"))}
+    noise = sent(Random(), models, unmoved={"voted": start})["voted"] - start
+    assert float(noise.mean()) == pytest.approx(3, abs=0.05) and float(noise.std()) == pytest.approx(0.5, abs=0.02)
 
 
 def test_inverse_turns_signs_round_once_whatever_scales_them() -> None:
@@ -55,7 +71,7 @@ def test_random_votes_are_fair_coins_of_the_same_alphabet() -> None:
         assert not torch.equal(noise[0], noise[1])
 
 
-def test_random_weights_share_mean_and_deviation_with_honest_ones() -> None:
+def test_random_updates_share_mean_and_deviation_with_honest_ones() -> None:
     own = {"voted": 3 + 0.5 * torch.randn(2, 5000, generator=Key(2).torch("weights"))}
     noise = sent(Random(), own)["voted"]
     assert float(noise.mean()) == pytest.approx(3, abs=0.05) and float(noise.std()) == pytest.approx(0.5, abs=0.02)

@@ -257,13 +257,14 @@ def test_only_the_rounds_asked_for_are_judged_and_the_last(every: int, judged: l
     assert_equal(snapshots[-1], list(simulate(rounds=5).run())[-1])
 
 
-def test_vote_weights_are_in_the_record_where_they_differ() -> None:
+def test_vote_weights_are_in_every_record_of_a_run_in_which_they_may_differ() -> None:
     first, *later = simulate(FedVote(reputation=Proportional()), cohort=3, rounds=3).run()
-    assert "vote_weight" not in first.record
-    for snapshot in later:
+    assert len(set(first.record["vote_weight"].values())) == 1  # and yet they are there
+    for snapshot in (first, *later):
         weights = snapshot.record["vote_weight"]
         assert list(weights) == snapshot.record["clients"] and sum(weights.values()) == pytest.approx(1)
     assert all("vote_weight" not in snapshot.record for snapshot in simulate().run())
+    assert all("vote_weight" in snapshot.record for snapshot in simulate(attack="inverse", hostile=1).run())
 
 
 def test_training_teaches_something() -> None:

@@ -32,6 +32,14 @@ class Seen:
         """The tensors that carry votes or a model: no scale, and more than one value a client, so no count either."""
         return [name for name, rows in self.own.items() if rows[0].numel() > 1 and name not in self.scales]
 
+    def opposite(self, name: str, rows: Tensor) -> Tensor:
+        """Minus votes; of floats, as much on the other side of what a client sends that learns nothing."""
+        if not rows.is_floating_point():
+            return -rows
+
+        # start - (theta - start)
+        return 2 * self.unmoved.get(name, 0) - rows
+
     @property
     def shared(self) -> Key:
         """For what hostile clients draw together."""

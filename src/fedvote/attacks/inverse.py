@@ -1,4 +1,8 @@
-"""Inverse sign: every vote, or weight, with its sign turned round (Section VI). Knows its own message alone."""
+"""Inverse sign: every vote, or update of a weight, with its sign turned (Section VI). Knows its own message alone.
+
+An update is what changed since the broadcast: clients that send models send 2 start - own. Minus the model would be
+another attack, and one that is easy to see.
+"""
 
 from __future__ import annotations
 
@@ -11,4 +15,4 @@ from fedvote.core import Message
 @dataclass(frozen=True)
 class Inverse(Attack):
     def tamper(self, seen: Seen) -> Message:
-        return seen.own | {name: -seen.own[name] for name in seen.bulk}
+        return seen.own | {name: seen.opposite(name, seen.own[name]) for name in seen.bulk}

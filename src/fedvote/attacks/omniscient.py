@@ -1,6 +1,7 @@
 """Omniscient opposite: minus what the honest clients decide together (Appendix A-B). Knows every honest message.
 
-Against votes it is minus the plurality of the honest ballots, against floats minus their mean; all attackers send it.
+Against votes it is minus the plurality of the honest ballots, against floats minus their mean update; all attackers
+send it.
 """
 
 from __future__ import annotations
@@ -20,5 +21,5 @@ class Omniscient(Attack):
     trains: ClassVar[bool] = False
 
     def tamper(self, seen: Seen) -> Message:
-        opposite = {n: -consensus(seen.honest[n], seen.shared).expand_as(seen.own[n]) for n in seen.bulk}
-        return seen.own | opposite
+        decided = {name: consensus(seen.honest[name], seen.shared) for name in seen.bulk}
+        return seen.own | {n: seen.opposite(n, rows).expand_as(seen.own[n]) for n, rows in decided.items()}

@@ -1,4 +1,4 @@
-"""Partial flip: a share of the votes, or weights, drawn anew each round, is inverted. Knows its own message alone."""
+"""Partial flip: a share of the votes, or updates, drawn anew each round, is inverted. Knows its own message alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedvote.core import ConfigError, Message
 
 @dataclass(frozen=True)
 class Partial(Attack):
-    share: float = 0.5  # of the votes, or weights, that is inverted
+    share: float = 0.5  # of the votes, or updates, that is inverted
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
@@ -23,5 +23,6 @@ class Partial(Attack):
         for name in seen.bulk:
             lots = [torch.rand(row.shape, generator=key.torch(f"attack {name}", row.device), device=row.device)
                     for row, key in zip(seen.own[name], seen.keys, strict=True)]  # fmt: skip
-            sent[name] = torch.where(torch.stack(lots) < self.share, -seen.own[name], seen.own[name])
+            turned = seen.opposite(name, seen.own[name])
+            sent[name] = torch.where(torch.stack(lots) < self.share, turned, seen.own[name])
         return sent

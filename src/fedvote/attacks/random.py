@@ -1,4 +1,4 @@
-"""Random perturbation: votes at random, or Gaussian weights with the mean and deviation of honest ones (Section VI).
+"""Random perturbation: votes at random, or Gaussian updates with the mean and deviation of honest ones (Section VI).
 
 Knows its own message alone, and takes its statistics from there.
 """
@@ -19,13 +19,14 @@ class Random(Attack):
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)
         for name in seen.bulk:
-            rows = zip(seen.own[name], seen.keys, strict=True)
-            sent[name] = torch.stack([_noise(row, key.torch(f"attack {name}", row.device)) for row, key in rows])
+            rows, start = zip(seen.own[name], seen.keys, strict=True), seen.unmoved.get(name, 0)
+            sent[name] = torch.stack([_noise(row, start, key.torch(f"attack {name}", row.device)) for row, key in rows])
         return sent
 
 
-def _noise(row: Tensor, generator: torch.Generator) -> Tensor:
+def _noise(row: Tensor, start: Tensor | int, generator: torch.Generator) -> Tensor:
     if row.is_floating_point():
-        return row.mean() + row.std() * torch.randn(row.shape, generator=generator, device=row.device)
+        update = row - start
+        return start + update.mean() + update.std() * torch.randn(row.shape, generator=generator, device=row.device)
     values: Tensor = row.unique()
     return values[torch.randint(len(values), row.shape, generator=generator, device=row.device)]

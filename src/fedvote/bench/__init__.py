@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +21,11 @@ BENCHMARKS = {
 
 def measure(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Rows:
     """`models`, `clients`: what to measure, where not everything."""
+    return chosen(name, models, clients)()
+
+
+def chosen(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Callable[[], Rows]:
+    """What would be measured, or why it cannot be."""
     if name not in BENCHMARKS:
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
     if (models and name not in ("simulate", "infer")) or (clients and name != "simulate"):
@@ -30,11 +36,11 @@ def measure(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) 
     try:
         found = import_module(module)
     except ImportError as error:
-        raise ConfigError(f"the benchmark {name} needs {error.name}: install fedvote[bench,onnx]") from error
+        raise ConfigError(f"the benchmark {name} needs {error.name}: pip install '.[bench,onnx]' in a clone") from error
     run: Callable[..., Rows] = getattr(found, function)
     if name == "simulate":
-        return run(**found.choose(models, clients))
-    return run(models) if models else run()
+        return partial(run, **found.choose(models, clients))
+    return partial(run, models) if models else run
 
 
 def table(rows: Rows) -> str:

@@ -172,6 +172,10 @@ class FedVote(Method):
     def vote_weights(self, state: State) -> Tensor | None:
         return state["vote_weight"]
 
+    @property
+    def weighs(self) -> bool:
+        return not isinstance(self.reputation, Uniform)
+
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
         highest, most = int(message["level"].max()), int(message["levels"])

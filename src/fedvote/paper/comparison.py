@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from fedvote.progress import watch
 from fedvote.report.chart import Page
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.sweep import in_order
+from fedvote.sweep import folder_name, in_order
 from fedvote.tables import as_table
 
 KEPT = (
@@ -38,8 +36,6 @@ KEPT = (
     "seconds",
 )
 """What the file of an experiment has of every round; its run folders have the rest."""
-
-LONGEST = 180  # characters of the name of a run folder, before its seed
 
 
 @dataclass(frozen=True)
@@ -128,10 +124,7 @@ def name_of(cell: Cell, seed: int, asked: Asked) -> str:
         with suppress(ConfigError):  # what cannot be left out is needed
             if read(cell.preset, in_order(others)) == wanted:
                 kept = others
-    words = "_".join([cell.preset, *kept])
-    if len(words) > LONGEST:
-        words = f"{words[:LONGEST]}_{zlib.crc32(words.encode()):08x}"
-    return re.sub(r"[^\w.=,-]+", "-", f"{words}_seed={seed}")
+    return f"{folder_name([cell.preset, *kept])}_seed={seed}"
 
 
 def kept(record: Record) -> dict[str, Any]:

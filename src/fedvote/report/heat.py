@@ -68,12 +68,12 @@ def largest_of(cells: Cells) -> float:
 
 
 def drawing(heat: HeatMap, *, gaps: bool) -> Html:
-    largest, paths = largest_of(heat.cells), [""] * (SHADES + 1)
+    largest, paths = largest_of(heat.cells), [list[str]() for _ in range(SHADES + 1)]
     for y, row in enumerate(heat.cells):
         for x, value in enumerate(row):
             if value is not None:
-                paths[shade(value, largest)] += f"M{x} {y}h1v1h-1z"
-    shades = [tag("path", d=path, style=shade_style(level)) for level, path in enumerate(paths) if path]
+                paths[shade(value, largest)].append(f"M{x} {y}h1v1h-1z")
+    shades = [tag("path", d="".join(path), style=shade_style(level)) for level, path in enumerate(paths) if path]
     return tag(
         "svg", tag("title", heat.label), *shades, viewBox=f"0 0 {len(heat.columns)} {len(heat.rows)}",
         preserveAspectRatio="none", role="img", aria_label=heat.label, class_="gaps" if gaps else None,

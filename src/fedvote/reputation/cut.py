@@ -1,6 +1,7 @@
 """A reputation below the mean has no vote, the others vote in proportion: what the paper's authors published as code.
 
-Unlike theirs, the plurality that credibility is measured by counts all clients: a server cannot know who is honest.
+As there, reputations start at 1 and weigh the ballots of the round in which they are earned. Unlike theirs, the
+plurality that credibility is measured by counts all clients: a server cannot know who is honest.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from fedvote.core import Key, State
 from fedvote.reputation.credibility import Credibility
@@ -19,12 +19,13 @@ ROUNDING = 1e-6  # equal reputations must not fall below their own mean
 
 @dataclass(frozen=True)
 class Cut(Credibility):
-    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
-        weights_K = self.weights(memory, ballots)
-        return Verdict(weights_K, weights_K, {"reputation": self.remember(memory, ballots, key)})
+    start: float = 1.0  # of a client not seen before
 
-    @staticmethod
-    def weights(memory: State, ballots: Ballots) -> Tensor:
-        nu = memory["reputation"][ballots.clients_K]
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        reputation = self.remember(memory, ballots, key)
+
+        # lambda_m = nu_m 1(nu_m >= mean nu), and they add up to one
+        nu = reputation[ballots.clients_K]
         kept = torch.where(nu >= nu.mean() - ROUNDING, nu, 0)
-        return kept / kept.sum()
+        weights_K = kept / kept.sum()
+        return Verdict(weights_K, weights_K, {"reputation": reputation})

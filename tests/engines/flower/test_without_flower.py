@@ -20,4 +20,4 @@ fedvote.cli.main(["deploy", "local"])
 def test_the_command_line_says_what_to_install() -> None:
     made = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert made.returncode == 2
-    assert made.stderr.strip().endswith("pip install 'fedvote[flower]'"), made.stderr
+    assert made.stderr.strip().endswith("pip install '.[flower]' in a clone"), made.stderr

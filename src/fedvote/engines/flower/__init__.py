@@ -5,4 +5,4 @@ from importlib.util import find_spec
 from fedvote.core import ConfigError
 
 if find_spec("flwr") is None:
-    raise ConfigError("the Flower engine needs flwr, which is not installed: pip install 'fedvote[flower]'")
+    raise ConfigError("the Flower engine needs flwr, which is not installed: pip install '.[flower]' in a clone")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from flwr.app import Array, ArrayRecord, RecordDict
@@ -28,14 +29,14 @@ Memories = dict[int, State]
 
 @dataclass(frozen=True)
 class Memory:
-    """In Flower's state, or in a file where there is one."""
+    """For one turn of a client: in Flower's state, or in a file where there is one."""
 
     state: RecordDict
     file: Path | None = None
 
     def before(self, round: int, fresh: Mapping[str, Tensor]) -> State:
         """What is remembered as a round begins; what the method starts with, if nothing is."""
-        earlier = {number: memory for number, memory in self._load().items() if number < round}
+        earlier = {number: memory for number, memory in self._kept.items() if number < round}
         if not earlier:
             return {name: value[None].clone() for name, value in fresh.items()}
         latest = earlier[max(earlier)]
@@ -43,7 +44,7 @@ class Memory:
 
     def held(self, round: int) -> Message | None:
         """What was broadcast in a round, if this client was there and kept it."""
-        kept = self._load().get(round, {})
+        kept = self._kept.get(round, {})
         return {name.removeprefix(HELD): value for name, value in kept.items() if name.startswith(HELD)} or None
 
     def after(self, round: int, memory: State, down: Message) -> None:
@@ -51,11 +52,13 @@ class Memory:
         memory = memory | {HELD + name: value for name, value in down.items()}
         if not memory:
             return
-        earlier = {number: kept for number, kept in self._load().items() if number < round}
+        earlier = {number: kept for number, kept in self._kept.items() if number < round}
         numbers = sorted(earlier)[1 - KEPT :]
         self._save({**{number: earlier[number] for number in numbers}, round: memory})
 
-    def _load(self) -> Memories:
+    @cached_property
+    def _kept(self) -> Memories:
+        """As it was when this turn began."""
         found: Memories = {}
         if self.file is not None and self.file.is_file():
             for name, value in load_file(self.file).items():

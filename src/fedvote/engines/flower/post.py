@@ -116,7 +116,7 @@ class Post:
             return []
         errand = self.open.pop(pull.name)
         if pull.error is not None:
-            return [Answer(errand, b"", f"its answer cannot be read ({reason(pull.error)})"[:LONGEST])]
+            return [Answer(errand, b"", f"its answer cannot be read ({_quoted(reason(pull.error))})")]
         return [_read(errand, message, again=index > 0) for index, message in enumerate(pull.messages)]
 
     def awaited(self, round: int) -> set[int]:
@@ -132,9 +132,14 @@ def _read(errand: Errand, message: Message, again: bool) -> Answer:
     try:
         return Answer(errand, read_answer(message), again=again, nbytes=size(message))
     except WireError as error:
-        return Answer(errand, b"", str(error)[:LONGEST], again=again)
+        return Answer(errand, b"", _quoted(str(error)), again=again)
 
 
 def _fault(error: Error) -> tuple[str, bool]:
     text, mendable = FAULTS.get(error.code, (f"Flower's error {error.code}", False))
-    return f"{text} ({error.reason[:LONGEST]})" if error.reason and error.code == 2 else text, mendable
+    return f"{text} ({_quoted(error.reason)})" if error.reason and error.code == 2 else text, mendable
+
+
+def _quoted(text: str) -> str:
+    """What a client says, such that it can be printed: nothing that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST])

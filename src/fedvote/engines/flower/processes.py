@@ -60,7 +60,7 @@ class Processes:
     def stop(self, *names: str, patience: float = 10.0) -> None:
         """Ask all to end, and then insist, with children that went their own way, too."""
         processes = [self.running[name] for name in names]
-        families = [pid for process in processes for pid in [process.pid, *descendants(process.pid)]]
+        children = [pid for process in processes for pid in descendants(process.pid)]
         for name, process in zip(names, processes, strict=True):
             _signal(process.pid, signal.SIGTERM)
             del self.running[name]
@@ -68,9 +68,10 @@ class Processes:
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, limit - time.monotonic()))
-        for pid in families:
+        for pid in children:
             _signal(pid, signal.SIGKILL)
         for process in processes:
+            process.kill()  # which does nothing to one that has ended, whose number may be another's by now
             process.wait()
 
     def tail(self, name: str, lines: int = 15) -> str:

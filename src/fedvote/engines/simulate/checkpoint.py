@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -31,15 +34,26 @@ def _apart(tensors: State) -> State:
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    try:
-        with safe_open(path, "pt") as file:
-            about = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            round, record = int(about["round"]), json.loads(about["record"])
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error
+    with _opened(path) as file:
+        round, record = int(file.metadata()["round"]), json.loads(file.metadata()["record"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     parts = {
         part: {n.removeprefix(part): t for n, t in tensors.items() if n.startswith(part)}
         for part in ("state/", "memory/")
     }
     return Snapshot(round, parts["state/"], parts["memory/"], record)
+
+
+def saved_round(path: Path) -> int:
+    """After which round a snapshot was saved, without reading the rest of it."""
+    with _opened(path) as file:
+        return int(file.metadata()["round"])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, "pt") as file:
+            yield file
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error
