@@ -54,7 +54,7 @@ def test_what_may_be_added_works_as_shown(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(code)
     parts = re.findall(r"--set ([a-z.]+=)mine\.py:([A-Za-z]+)", code)
-    assert len(parts) == 4
+    assert len(parts) == 5
     settings = [f"{key}{file}:{name}" for key, name in parts]
     config = read("quickstart", [*settings, "federation.hostile=3", "rounds=2", "local.steps=2", "local.batch=8"])
     (*_, last) = run(config, RunFolder(tmp_path / "run"), device="cpu")

@@ -64,7 +64,7 @@ def run(
     """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
     from fedvote.experiment import configure, doubts
     from fedvote.experiment import run as run_experiment
-    from fedvote.folder import NETWORK, RunFolder
+    from fedvote.folder import NETWORK, RunFolder, uncounted
     from fedvote.progress import watch
     from fedvote.report import write_report
 
@@ -83,10 +83,16 @@ def run(
         typer.echo(f"stopped after round {done} of {config.rounds}{go_on}", err=True)
         raise typer.Exit(130) from None
     page = write_report([folder.path], folder.path / "report.html")
-    last = RunFolder(folder.path).metrics()[-1]
+    records = RunFolder(folder.path).metrics()
+    last, lost = records[-1], [record for record in records if uncounted(record)]
+    if lost:
+        why = next(iter(lost[-1]["refused"].values()))
+        typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds nobody was counted; in the last, {why}", err=True)
     network = folder.path / NETWORK
     typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
+    if len(lost) == len(records):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -380,6 +386,12 @@ def main(arguments: list[str] | None = None) -> None:
         typer.echo(error.format_message())
     except click.ClickException as error:
         code = _complain(error.format_message())
+    except Exception as error:
+        from fedvote.tables import blame
+
+        if (where := blame(error)) is None:
+            raise
+        code = _complain(where)
     sys.exit(code or 0)
 
 

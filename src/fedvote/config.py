@@ -11,6 +11,7 @@ from pathlib import Path
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.core import ConfigError
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
+from fedvote.federation import check_numbers
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.tables import anywhere, apply, build, check_order
@@ -30,6 +31,9 @@ class FederationConfig:
     cohort: int = 0  # clients of one round; 0: all of them
     hostile: int = 0  # clients that attack, drawn from the seed
     oracle: bool = False  # let only honest clients take part: a yardstick that no server could run
+
+    def __post_init__(self) -> None:
+        check_numbers(self.clients, self.cohort, self.hostile)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class LocalConfig:
 class EngineConfig:
     stack: int = 0  # clients trained at once; 0: as many as fit the device
     precision: str = "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
-    compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
+    compile: bool = False  # on a GPU, make kernels for this network first: up to half a minute, for faster rounds
     wire: str = "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
     test_batch: int = 1000  # examples that are judged at once, by their own statistics

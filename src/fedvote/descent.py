@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-from fedvote.core import Batches
+from fedvote import contracts
+from fedvote.core import Batches, ConfigError
 from fedvote.network import Network, Vector, channels_last
 from fedvote.threads import on_every_core
 
@@ -51,6 +52,7 @@ class Stack:
         `rate`: of a stack that is compiled together and needs no optimiser, since `gradients` takes its steps as well.
         """
         self.together, self.clients, self.rate = together, len(start[0]), rate
+        loss = loss if compiled else partial(_one_number, loss)
         # all of it, since a compiled function inside of vmap would be run as it is
         self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
         if rate is not None:
@@ -102,6 +104,15 @@ class Stack:
         loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = None if gradient is None else gradient.contiguous()  # as fused optimisers need it
+
+
+def _one_number(loss: Loss, *arguments: Any) -> Tensor:
+    """What a client minimises, if it is that: a method may be a user's own."""
+    value: Any = loss(*arguments)
+    if not isinstance(value, Tensor) or value.ndim:
+        found = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else contracts.kind(value)
+        raise ConfigError(f"what a client minimises, objective, gives {found}, expected one number: its loss")
+    return value
 
 
 def _move(losses: Loss, rate: float, *arguments: Any) -> Tensor:

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fedvote import contracts
 from fedvote.attacks import Attack, Nothing
-from fedvote.core import Batches, Dataset, Examples, Key, State, Weights
+from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
 from fedvote.device import half_precision, repeatable
 from fedvote.evaluate import judge
 from fedvote.method import Method
@@ -57,7 +58,7 @@ class Federation:
     seed: int = 0
     device: torch.device = CPU
     precision: str = "auto"
-    compile: bool = False  # on a GPU, make kernels for this network first: half a minute, for faster rounds
+    compile: bool = False  # on a GPU, make kernels for this network first: up to half a minute, for faster rounds
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
     test_batch: int = 1000
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
@@ -69,8 +70,11 @@ class Federation:
         """Before round 1."""
         with repeatable():
             network = self.network.to(self.device)
-            memory = {n: m.expand(len(self.owned), *m.shape).clone() for n, m in self.method.memory(network).items()}
-            return Snapshot(0, self.method.init(network, len(self.owned)), memory)
+            fresh = contracts.tensors(self.method, "memory", self.method.memory(network))
+            memory = {name: value.expand(len(self.owned), *value.shape).clone() for name, value in fresh.items()}
+            state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
+            contracts.models(self.method, self.method.models(state), network.D, network.F)
+            return Snapshot(0, state, memory)
 
     def placed(self) -> Network:
         """The network on the run's device, in its precision."""
@@ -128,7 +132,8 @@ class Federation:
         labels_KSB = batches.examples.y[batches.index_KSB]
         mine = labels_KSB[hostile]
         poisoned = self.attack.poison(mine.flatten(1), len(self.data.classes), [keys[row] for row in hostile])
-        labels_KSB[hostile] = poisoned.view_as(mine)
+        poisoned = contracts.labels(self.attack, poisoned, mine.flatten(1), len(self.data.classes))
+        labels_KSB[hostile] = poisoned.view_as(mine).to(labels_KSB.dtype)
         return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
 
     def turns(self, samples: Sequence[int]) -> int | list[int]:
@@ -147,6 +152,14 @@ class Federation:
         if weights is None or not (self.hostile or self.method.weighs):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
+
+
+def check_numbers(clients: int, cohort: int, hostile: int) -> None:
+    """Refuse a cohort, or a number of attackers, that there are too few clients for."""
+    if not 0 <= cohort <= clients:
+        raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
+    if not 0 <= hostile < max(clients, 1):
+        raise ConfigError(f"hostile is {hostile}, expected 0 to {clients - 1}: one client at least is honest")
 
 
 def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:

@@ -201,6 +201,11 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
+def uncounted(record: Mapping[str, Any]) -> bool:
+    """Whether nobody's message counted in a round."""
+    return bool(record.get("refused")) and len(record["refused"]) == len(record["clients"])
+
+
 def _line(record: Mapping[str, Any]) -> str:
     return json.dumps(_without_nan(record), allow_nan=False) + "\n"
 

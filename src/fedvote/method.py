@@ -110,6 +110,10 @@ class Method(ABC):
         """What one client remembers between its rounds, before its first: nothing, unless a method says so."""
         return {}
 
+    def check(self, cohort: int) -> None:
+        """Refuse, before anybody trains, rounds of too few clients to merge."""
+        return  # one will do for most
+
     def unmoved(self, down: Message) -> Message:
         """What a client that learns nothing would send, on average; a tensor that is not named would be zeros."""
         return {}

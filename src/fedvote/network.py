@@ -94,7 +94,7 @@ class Network:
     def to(self, device: torch.device | str, half: bool = False, compiled: bool = False) -> Network:
         """The network on a device; `half`: its convolutions and products in bfloat16, and nothing else.
 
-        `compiled`: on a GPU, training runs kernels made for this network, which takes half a minute to make.
+        `compiled`: on a GPU, training runs kernels made for this network, which takes up to half a minute to make.
         """
         other = copy.deepcopy(self)
         other._half, other.compiled = half, compiled

@@ -1,6 +1,6 @@
 """Normalisation, stochastic rounding, tallies and plurality: the maths of a vote, as pure functions.
 
-Federated Learning via Plurality Vote, Section IV (Eq. 7, Algorithm 1) and Appendix A-C.
+Federated Learning via Plurality Vote, Section IV (Eq. 11, Algorithm 1) and Appendix A-C.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def clip(soft: Tensor, p_min: float) -> Tensor:
 
 
 def round_binary(w: Tensor, u: Tensor) -> Tensor:
-    """Eq. 7: +1 with probability (w + 1) / 2, else -1, for u drawn evenly from [0, 1); int8."""
+    """Eq. 11: +1 with probability (w + 1) / 2, else -1, for u drawn evenly from [0, 1); int8."""
     return _votes(torch.where(u < (w + 1) / 2, 1, -1), w)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from typing_extensions import TypeVar
 
+from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Seen
 from fedvote.codecs import LARGEST, Header, Parcel, check_head, pack_stack, stack_messages, unpack
 from fedvote.core import SERVER, Batches, Codec, ConfigError, DataError, Examples, Key, Message, State, WireError
@@ -108,7 +109,9 @@ def clients_turn(
     post: Post[Frame] = pack_stack,  # type: ignore[assignment]
 ) -> tuple[list[Frame], State]:
     """What a stack of K clients makes of the broadcast: a frame each, and their new memories (K in front)."""
-    ups, memory = method.local(network, down, batches, memory, keys)
+    sent, remembered = contracts.pair(method, "local", method.local(network, down, batches, memory, keys))
+    ups = contracts.rows(method, "local", sent, len(keys))
+    memory = contracts.like(method, "local", remembered, memory)
     headers = [_header(method, network, key.round, key.client) for key in keys]
     codecs = uplink_by_client(method, network, down, keys[0])
     return post(headers, ups, (codecs(key.client) for key in keys)), memory
@@ -119,6 +122,7 @@ def uplink_by_client(method: Method, network: Network, down: Message, key: Key) 
     if method.uplinks_differ:
         return lambda client: method.uplink(network, down, Key(key.seed, key.round, client))
     common = method.uplink(network, down, key)
+    contracts.codecs(method, "uplink", common)
     return lambda client: common
 
 
@@ -161,7 +165,9 @@ def hostile_turn(
     others = [client for client in messages if client not in hostile]
     honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
     keys = [Key(key.seed, key.round, client) for client in mine]
-    sent = attack.tamper(Seen(read(mine), honest, keys, len(frames), method.unmoved(down), method.scales))
+    own = read(mine)
+    forged = attack.tamper(Seen(own, honest, keys, len(frames), method.unmoved(down), method.scales))
+    sent = contracts.like(attack, "tamper", forged, own)
     posted = post([_header(method, network, key.round, c) for c in mine], sent, map(codecs, mine))
     return {**frames, **dict(zip(mine, posted, strict=True))}
 
@@ -193,6 +199,8 @@ def close_round(
     if messages:
         try:
             merged = method.merge(state, stack_messages(list(messages.values())), list(messages), key)
+            known = {name: value for name, value in state.items() if not name.startswith(HELD)}
+            merged = contracts.like(method, "merge", merged, known)
             why = "" if _is_sound(merged, down) else "what all of them make together is beyond any number to train from"
         except ConfigError as error:
             if len(messages) == (asked or len(frames)):

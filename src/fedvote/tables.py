@@ -8,6 +8,7 @@ import inspect
 import json
 import sys
 import tomllib
+import traceback
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -81,12 +82,24 @@ def _module(file: Path) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(name, name)
     if name not in sys.modules and spec is not None and spec.loader is not None:
         sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look there
+        beside = str(file.resolve().parent)
+        if beside not in sys.path:
+            sys.path.append(beside)  # for what it imports, as if it were run
         try:
             spec.loader.exec_module(sys.modules[name])
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[name]
             raise ConfigError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
     return sys.modules[name]
+
+
+def blame(error: BaseException) -> str | None:
+    """Where in a user's own file an error arose, and which it is; None, if in none."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        file = frame.f_code.co_filename
+        if file in sys.modules and file.endswith(".py"):  # only `_module` names modules so
+            return f"{file}, line {line}, in {frame.f_code.co_name}: {type(error).__name__}: {error}"
+    return None
 
 
 def named(registry: Mapping[str, Any], part: Any, where: str) -> Any:

@@ -40,7 +40,8 @@ class Krum(Aggregate):
 
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
         refuse_unequal(self, weights_K)
-        neighbours = self._neighbours(len(rows_KD))
+        self.check(len(rows_KD))
+        neighbours = self.neighbours or len(rows_KD) - self.byzantine - 2
 
         # s_i = sum over the nearest j of ||x_i - x_j||^2; the nearest of all is the row itself
         nearest_KK = squared_distances(rows_KD, rows_KD).sort(dim=1).values
@@ -49,7 +50,7 @@ class Krum(Aggregate):
         # 1 / m sum over the m lowest s_i of x_i
         return rows_KD[score_K.argsort(stable=True)[: self.select]].mean(0)
 
-    def _neighbours(self, K: int) -> int:
+    def check(self, K: int) -> None:
         f, needed = self.byzantine, 2 * self.byzantine + 3
         if needed > K:
             raise ConfigError(
@@ -63,4 +64,3 @@ class Krum(Aggregate):
             )
         if self.neighbours > K - 1:
             raise ConfigError(f"neighbours is {self.neighbours}, but each of {K} clients has only {K - 1} others")
-        return self.neighbours or K - f - 2

@@ -21,6 +21,10 @@ class Aggregate(ABC):
     @abstractmethod
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor: ...
 
+    def check(self, K: int) -> None:
+        """Refuse a number of rows that is too small for this rule."""
+        return  # one will do for most
+
     def merge(self, start: State, ups: Message, weights_K: Tensor) -> State:
         """The rule on whole models: one row a client, of what it changed, so that lengths and distances mean something.
 

@@ -26,14 +26,18 @@ class TrimmedMean(Coordinatewise):
         if self.trim < 0:
             raise ConfigError(f"trim is {self.trim}, expected 0 or more")
 
-    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
-        refuse_unequal(self, weights_K)
-        K, needed = len(rows_KD), 2 * self.trim + 1
-        if needed > K:
+    def check(self, K: int) -> None:
+        if (needed := 2 * self.trim + 1) > K:
             raise ConfigError(
                 f"TrimmedMean with trim = {self.trim} needs at least {needed} clients in a round, got {K}; "
                 "take more clients or trim less"
             )
+
+    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
+        refuse_unequal(self, weights_K)
+        K = len(rows_KD)
+        self.check(K)
+
         # 1 / (K - 2 t) sum_{t <= k < K - t} x_(k) of the sorted x_(0) <= ... <= x_(K-1)
         ordered = (block.sort(dim=0).values for block in blocks(rows_KD))
         return torch.cat([block[self.trim : K - self.trim].mean(0) for block in ordered])

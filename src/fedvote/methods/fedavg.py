@@ -45,5 +45,8 @@ class FedAvg(FloatMethod):
         models: dict[str, Codec] = {"voted": Float32(network.D), "float": Float32(network.F)}
         return models | ({"samples": Float32(1)} if self.by_samples else {})
 
+    def check(self, cohort: int) -> None:
+        self.aggregate.check(cohort)
+
     def unmoved(self, down: Message) -> Message:
         return down

@@ -8,7 +8,6 @@ goes on with.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +39,8 @@ from fedvote.quantize import (
     tally,
     to_level,
 )
-from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform, Verdict
+from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
+from fedvote.reputation.rule import check_verdict
 
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 BALLOT_CODECS: dict[str, type[Binary] | type[Ternary]] = {"binary": Binary, "ternary": Ternary}
@@ -117,8 +117,7 @@ class FedVote(Method):
         clients_K = torch.tensor(clients, device=votes_KD.device)
         remembered = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
         verdict = self.reputation.judge(remembered, Ballots(votes_KD, clients_K, self.soft(state), self.alphabet), key)
-
-        _check(type(self.reputation).__name__, len(clients), verdict)
+        check_verdict(self.reputation, verdict, len(clients), remembered)
 
         soft_K = _shares(verdict.soft_K)
         soft_VD = tally(votes_KD, soft_K, self.alphabet)
@@ -203,16 +202,6 @@ class FedVote(Method):
         """How many values a soft vote by these weights can take, or the grid it is rounded to."""
         exact = (len(self.alphabet) - 1) * int(soft_K.count_nonzero()) + 1
         return exact if bool(((soft_K == 0) | (soft_K == 1)).all()) and exact <= MOST_LEVELS else self.grid
-
-
-def _check(rule: str, K: int, verdict: Verdict) -> None:
-    """Refuse what no votes can be counted by: rules may be a user's own."""
-    for name, weights_K in (("soft_K", verdict.soft_K), ("hard_K", verdict.hard_K)):
-        if weights_K.shape != (K,):
-            raise ConfigError(f"reputation {rule} has {name} of shape {tuple(weights_K.shape)}, expected ({K},)")
-        total = float(weights_K.sum())
-        if not 0 < total < math.inf:
-            raise ConfigError(f"the weights {name} of reputation {rule} add up to {total}: expected more than nothing")
 
 
 def _shares(weights_K: Tensor) -> Tensor:

@@ -53,7 +53,9 @@ def compared(about: str, attack: str, rules: Sequence[str] = COMPARED) -> Compar
         "The server counts every message and is not told whose is hostile. The paper's own runs find the plurality "
         "that clients are judged by from honest ones alone, as no server could. 'oracle' counts nobody but the honest, "
         "'uniform' is FedVote without a defence, 'proportional' its defence as printed, 'cut' as in the authors' code, "
-        "'camps' ours. The paper does not say after how many rounds; here after 30, unless fewer were asked for."
+        "'camps' ours. The paper does not say after how many rounds; here after 30, unless fewer were asked for. "
+        "Median, Krum and signSGD have the learning rate that was best of those tried with 15 hostile, whatever their "
+        "number. Krum is told how many are hostile, but no more than 14, the most that it can bear."
     )
     return Comparison(about, tuple(cells), by_number, note)
 

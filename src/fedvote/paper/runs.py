@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from fedvote.config import Config
+from fedvote.config import Config, read
 
 Record = Mapping[str, Any]
 """What was measured in one round."""
@@ -32,6 +32,12 @@ class Runs:
     cell: Cell
     config: Config
     by_seed: Mapping[int, Sequence[Record]]
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether it was run on the paper's data and network, and not on others by --set."""
+        wanted = read(self.cell.preset)
+        return (self.config.data, self.config.model) == (wanted.data, wanted.model)
 
     @property
     def rounds(self) -> int:

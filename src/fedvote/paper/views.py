@@ -76,7 +76,8 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
         """The best mean accuracy of a round until then."""
         pairs = zip(sent[runs.cell.row], runs.by_round("accuracy"), strict=True)
         within = [accuracy for x, accuracy in pairs if x <= most and accuracy is not None]
-        return spread([max(within)]) if within else "no round yet"
+        ended = f" (ended at {decimal(total)} GB)" if (total := sent[runs.cell.row][-1]) < 0.9 * most else ""
+        return spread([max(within)]) + ended if within else "no round yet"
 
     lines = tuple(map(one_line, every))
     totals = [x for xs in sent.values() for x in xs]
@@ -130,5 +131,5 @@ def grid(metrics: Mapping[str, str], corner: str) -> Show:
 def beside_printed(runs: Runs | None, metric: str) -> str:
     if runs is None:
         return ""
-    printed = runs.cell.printed.get(metric)
+    printed = runs.cell.printed.get(metric) if runs.as_printed else None
     return spread(runs.last(metric)) + (f" ({printed:.1f})" if printed is not None else "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fedvote import contracts
 from fedvote.core import Key, State
 from fedvote.quantize import Alphabet
 
@@ -43,3 +44,19 @@ class Reputation(ABC):
     def heads(self, ballots: Ballots) -> Tensor:
         """One client, one vote."""
         return torch.ones(len(ballots.votes_KD), device=ballots.votes_KD.device)
+
+
+def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> None:
+    """Refuse what no votes can be counted by: rules may be a user's own."""
+    if not isinstance(verdict, Verdict):
+        contracts.refuse(rule, "judge", contracts.kind(verdict), "a Verdict")
+    for name, weights_K in (("soft_K", verdict.soft_K), ("hard_K", verdict.hard_K)):
+        if not isinstance(weights_K, Tensor) or weights_K.shape != (K,):
+            found = getattr(weights_K, "shape", None)
+            shape = contracts.kind(weights_K) if found is None else f"shape {tuple(found)}"
+            contracts.refuse(rule, "judge", f"{name} of {shape}", f"a tensor of shape ({K},)")
+        least, total = float(weights_K.min()), float(weights_K.sum())
+        if not (least >= 0 and 0 < total < float("inf")):
+            found = f"{name} from {least:g} that adds up to {total:g}"
+            contracts.refuse(rule, "judge", found, "none below 0, and more than nothing in all")
+    contracts.like(rule, "judge", verdict.memory, memory)

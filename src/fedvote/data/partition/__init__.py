@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from fedvote import contracts
 from fedvote.core import ConfigError, DataError, Dataset
 from fedvote.data.partition.base import Partition
 from fedvote.data.partition.dirichlet import Dirichlet
@@ -30,7 +34,7 @@ def divide(
     if clients > len(data.train):
         has = f"{data.name} has {len(data.train)} training samples"
         raise DataError(f"{has}, too few for {clients} clients: ask for {len(data.train)} clients or fewer.")
-    parts = partition.split(data, clients, rng)
+    parts = _indices(partition, partition.split(data, clients, rng), clients, len(data.train))
     everyone = np.concatenate(parts)
     if len(np.unique(everyone)) < len(everyone):
         raise DataError(f"{partition} gives a sample to two clients, expected each to one: mend its split().")
@@ -39,3 +43,19 @@ def divide(
         has = f"client {smallest} has {len(parts[smallest]) or 'no'} samples of {data.name} by {partition}"
         raise DataError(f"{has}, a batch is {batch}: ask for fewer clients, a smaller batch or a more even partition.")
     return parts
+
+
+def _indices(partition: Partition, parts: Any, clients: int, samples: int) -> list[np.ndarray]:
+    """What a partitioner made, as arrays, if they are of examples that there are: it may be a user's own."""
+    if not isinstance(parts, Sequence) or len(parts) != clients:
+        found = f"{len(parts)} parts" if isinstance(parts, Sequence) else contracts.kind(parts)
+        contracts.refuse(partition, "split", found, f"a list with the indices of each of the {clients} clients")
+    arrays = [np.asarray(part) for part in parts]
+    for client, part in enumerate(arrays):
+        if part.ndim != 1 or (part.size and part.dtype.kind not in "iu"):
+            found = f"{part.dtype} of shape {part.shape} for client {client}"
+            contracts.refuse(partition, "split", found, "a list of whole numbers")
+        if part.size and not 0 <= part.min() <= part.max() < samples:
+            found = f"client {client} examples {part.min()} to {part.max()}"
+            contracts.refuse(partition, "split", found, f"0 to {samples - 1}")
+    return [part.astype(np.int64, copy=False) for part in arrays]

@@ -20,7 +20,7 @@ from fedvote.device import find_device, half_precision, repeatable, synchronise
 from fedvote.engines.simulate.ahead import Ahead
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
-from fedvote.federation import Federation, Snapshot, traffic
+from fedvote.federation import Federation, Snapshot, check_numbers, traffic
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network import Network
@@ -73,10 +73,7 @@ class Simulation(Federation):
         for name, value in (whole | judging).items():
             if not isinstance(value, SupportsIndex) or value < 1:
                 raise ConfigError(f"{name} is {value!r}, expected a whole number above 0")
-        if not 0 <= cohort <= clients:
-            raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
-        if not 0 <= hostile < clients:
-            raise ConfigError(f"hostile is {hostile}, expected 0 to {clients - 1}: one client at least is honest")
+        check_numbers(clients, cohort, hostile)
         if not 0 <= epochs < math.inf:
             raise ConfigError(f"epochs is {epochs}, expected 0 (`steps` says how long a turn is) or a number above it")
         if stack < 0:
@@ -90,6 +87,7 @@ class Simulation(Federation):
         chosen_attack: Attack = named(ATTACKS, attack or Nothing(), "attack")
         chosen_partition: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
         check_attack(chosen_attack, method)
+        method.check(cohort or clients)
         network = Network(module, seed, keep_float)
         network.check(data.shape, len(data.classes))
         for name in ("batch", "test_batch", "calibrate_on") if network.norms else ():

@@ -1,0 +1,80 @@
+"""What methods, rules, attacks and partitioners have to hand back: one that is a user's own is told in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from fedvote.core import ConfigError, Message, Weights
+
+
+def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
+    raise ConfigError(f"{type(part).__name__}.{function} gives {given}, expected {expected}")
+
+
+def kind(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def pair(part: object, function: str, given: Any) -> tuple[Any, Any]:
+    """What clients send, and what they remember."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        refuse(part, function, kind(given), "two things, messages and memories")
+    return given
+
+
+def tensors(part: object, function: str, given: Any) -> Message:
+    if not isinstance(given, Mapping):
+        refuse(part, function, kind(given), "a dict of tensors by name")
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            refuse(part, function, f"{kind(value)} as {name!r}", "a tensor")
+    return dict(given)
+
+
+def rows(part: object, function: str, given: Any, K: int) -> Message:
+    """Tensors of K clients."""
+    found = tensors(part, function, given)
+    for name, value in found.items():
+        if not value.ndim or len(value) != K:
+            refuse(part, function, f"{name!r} of shape {tuple(value.shape)}", f"a row for each of the {K} clients")
+    return found
+
+
+def like(part: object, function: str, given: Any, known: Mapping[str, Tensor]) -> Message:
+    """Tensors of the same names, shapes and types as these."""
+    found = tensors(part, function, given)
+    if found.keys() != known.keys():
+        refuse(part, function, ", ".join(map(repr, found)) or "no tensors", ", ".join(map(repr, known)) or "none")
+    for name, value in known.items():
+        mine = found[name]
+        if (mine.shape, mine.dtype) != (value.shape, value.dtype):
+            found_one, one = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (mine, value))
+            refuse(part, function, f"{name!r} as {found_one}", one)
+    return found
+
+
+def models(part: object, given: Any, D: int, F: int) -> None:
+    """Those to deploy and to train on, with as many weights as the network has."""
+    if not isinstance(given, Mapping) or {"deployed", "float"} - given.keys():
+        refuse(part, "models", kind(given), "a dict that has 'deployed' and 'float'")
+    for name, weights in given.items():
+        if not isinstance(weights, Weights) or (len(weights.voted), len(weights.floats)) != (D, F):
+            refuse(part, "models", f"{kind(weights)} as {name!r}", f"Weights of {D} voted and {F} float ones")
+
+
+def codecs(part: object, function: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        refuse(part, function, kind(given), "a dict of codecs by the names of tensors")
+
+
+def labels(part: object, given: Any, known_HB: Tensor, classes: int) -> Tensor:
+    """As many labels as there were, each of a class."""
+    if not isinstance(given, Tensor) or given.shape != known_HB.shape or given.is_floating_point():
+        found = f"{given.dtype} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else kind(given)
+        refuse(part, "poison", found, f"whole numbers of shape {tuple(known_HB.shape)}")
+    if given.numel() and not 0 <= int(given.min()) <= int(given.max()) < classes:
+        refuse(part, "poison", f"labels from {int(given.min())} to {int(given.max())}", f"0 to {classes - 1}")
+    return given

@@ -1,0 +1,227 @@
+"""What a user's own method, rule, attack or partitioner hands back is checked: one sentence, before it does harm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fedvote import ConfigError, FedAvg, FedVote, Simulation
+from fedvote.attacks import Attack, Seen
+from fedvote.core import Dataset, Key
+from fedvote.data.partition import Partition
+from fedvote.methods import Signum
+from fedvote.reputation import Uniform
+from tests.toy import dataset, module
+
+Change = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Wrong(FedAvg):
+    """FedAvg, of which one function hands back something else."""
+
+    of: str = ""
+    change: Change = lambda given: given
+
+    def _made(self, function: str, given: Any) -> Any:
+        return self.change(given) if function == self.of else given
+
+    def init(self, *arguments: Any) -> Any:
+        return self._made("init", super().init(*arguments))
+
+    def local(self, *arguments: Any) -> Any:
+        return self._made("local", super().local(*arguments))
+
+    def merge(self, *arguments: Any) -> Any:
+        return self._made("merge", super().merge(*arguments))
+
+    def models(self, *arguments: Any) -> Any:
+        return self._made("models", super().models(*arguments))
+
+    def uplink(self, *arguments: Any) -> Any:
+        return self._made("uplink", super().uplink(*arguments))
+
+    def memory(self, *arguments: Any) -> Any:
+        return self._made("memory", super().memory(*arguments))
+
+    def objective(self, *arguments: Any) -> Any:
+        return self._made("objective", super().objective(*arguments))
+
+
+def run(method: Any = None, **options: Any) -> None:
+    chosen: dict[str, Any] = {"clients": 5, "rounds": 2, "steps": 2, "batch": 8, "device": "cpu"} | options
+    list(Simulation.of(module(), dataset(), method, **chosen).run())
+
+
+def without(name: str) -> Change:
+    return lambda given: {key: value for key, value in given.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("of", "change", "sentence"),
+    [
+        ("init", lambda given: None, "Wrong.init gives nothing, expected a dict of tensors by name"),
+        ("init", lambda given: given | {"float": 3}, "Wrong.init gives a int as 'float', expected a tensor"),
+        ("memory", lambda given: [1], "Wrong.memory gives a list, expected a dict"),
+        ("local", lambda given: None, "Wrong.local gives nothing, expected two things"),
+        ("local", lambda given: given[0], "Wrong.local gives a dict, expected two things"),
+        ("local", lambda given: (None, given[1]), "Wrong.local gives nothing, expected a dict of tensors"),
+        (
+            "local",
+            lambda given: ({name: rows[1:] for name, rows in given[0].items()}, given[1]),
+            "expected a row for each of the 5 clients",
+        ),
+        ("local", lambda given: (given[0], {"new": torch.zeros(5)}), "Wrong.local gives 'new', expected none"),
+        ("merge", lambda given: None, "Wrong.merge gives nothing, expected a dict"),
+        ("merge", without("float"), "Wrong.merge gives 'voted', expected 'voted', 'float'"),
+        (
+            "merge",
+            lambda given: given | {"voted": given["voted"][1:]},
+            "'voted' as torch.float32 of shape (71,), expected torch.float32 of shape (72,)",
+        ),
+        ("models", lambda given: None, "Wrong.models gives nothing, expected a dict that has 'deployed' and 'float'"),
+        ("models", without("deployed"), "expected a dict that has 'deployed' and 'float'"),
+        ("models", lambda given: given | {"float": 1}, "Wrong.models gives a int as 'float', expected Weights of 72"),
+        ("uplink", lambda given: None, "Wrong.uplink gives nothing, expected a dict of codecs"),
+        ("objective", lambda given: None, "objective, gives nothing, expected one number"),
+        ("objective", lambda given: given.expand(4), "gives a tensor of shape (4,), expected one number"),
+    ],
+)
+def test_what_a_method_hands_back_is_checked(of: str, change: Change, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        run(Wrong(of=of, change=change))
+    assert sentence in str(refusal.value)
+
+
+@dataclass(frozen=True)
+class Rule(Uniform):
+    change: Change = lambda given: given
+
+    def judge(self, *arguments: Any) -> Any:
+        return self.change(super().judge(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda given: None, "Rule.judge gives nothing, expected a Verdict"),
+        (lambda given: replace(given, soft_K=[1, 1, 1, 1, 1]), "soft_K of a list, expected a tensor of shape (5,)"),
+        (lambda given: replace(given, hard_K=torch.ones(4)), "hard_K of shape (4,), expected a tensor of shape (5,)"),
+        (
+            lambda given: replace(given, soft_K=torch.tensor([1.0, 1, 1, 1, -3])),
+            "soft_K from -3 that adds up to 1, expected none below 0",
+        ),
+        (lambda given: replace(given, soft_K=torch.zeros(5)), "adds up to 0, expected none below 0, and more than"),
+        (lambda given: replace(given, hard_K=torch.full((5,), torch.nan)), "hard_K from nan that adds up to nan"),
+        (lambda given: replace(given, memory=None), "Rule.judge gives nothing, expected a dict of tensors"),
+        (lambda given: replace(given, memory={"a": torch.ones(5)}), "Rule.judge gives 'a', expected none"),
+    ],
+)
+def test_what_a_rule_decides_is_checked(change: Change, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        run(FedVote(reputation=Rule(change=change)))
+    assert sentence in str(refusal.value)
+
+
+@dataclass(frozen=True)
+class Forger(Attack):
+    forged: Change = lambda given: given
+    labels: Change = lambda given: given
+
+    def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
+        return self.labels(labels_HB)  # type: ignore[no-any-return]
+
+    def tamper(self, seen: Seen) -> Any:
+        return self.forged(dict(seen.own))
+
+
+@pytest.mark.parametrize(
+    ("attack", "sentence"),
+    [
+        (Forger(lambda own: None), "Forger.tamper gives nothing, expected a dict of tensors"),
+        (Forger(lambda own: {}), "Forger.tamper gives no tensors, expected 'votes'"),
+        (Forger(lambda own: {"votes": own["votes"][:1]}), "of shape (1, 72), expected torch.int8 of shape (2, 72)"),
+        (
+            Forger(lambda own: {"votes": own["votes"] / 2}),
+            "'votes' as torch.float32 of shape (2, 72), expected torch.int8",
+        ),
+        (Forger(labels=lambda y: None), "Forger.poison gives nothing, expected whole numbers of shape (2, 16)"),
+        (Forger(labels=lambda y: y[:, 1:]), "of shape (2, 15), expected whole numbers of shape (2, 16)"),
+        (Forger(labels=lambda y: y.float()), "Forger.poison gives torch.float32"),
+        (Forger(labels=lambda y: y + 1), "Forger.poison gives labels from 1 to 3, expected 0 to 2"),
+    ],
+)
+def test_what_an_attack_makes_up_is_checked(attack: Forger, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        run(FedVote(), attack=attack, hostile=2)
+    assert sentence in str(refusal.value)
+
+
+@dataclass(frozen=True)
+class Split(Partition):
+    made: Change = lambda parts: parts
+
+    def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> Any:
+        return self.made([np.arange(client, len(data.train), clients) for client in range(clients)])
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (lambda parts: None, "Split.split gives nothing, expected a list with the indices of each of the 5 clients"),
+        (lambda parts: parts[1:], "gives 4 parts, expected a list with the indices of each of the 5 clients"),
+        (lambda parts: [*parts, *parts], "gives 10 parts"),
+        (lambda parts: [parts[0] - 200, *parts[1:]], "gives client 0 examples -200 to -5, expected 0 to 199"),
+        (lambda parts: [*parts[:4], parts[4] + 1], "gives client 4 examples 5 to 200, expected 0 to 199"),
+        (lambda parts: [part / 2 for part in parts], "gives float64 of shape (40,) for client 0, expected a list of"),
+    ],
+)
+def test_who_has_what_is_checked(made: Change, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        run(partition=Split(made))
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, torch.tensor])
+def test_indices_may_be_arrays_lists_and_tensors(kind: Change) -> None:
+    run(partition=Split(lambda parts: list(map(kind, parts))))
+
+
+def test_parts_that_keep_the_contract_are_not_refused() -> None:
+    """So that those above were refused for what they change alone."""
+    for of in ("init", "local", "merge", "models", "uplink", "memory", "objective"):
+        run(Wrong(of=of))
+    run(Signum())  # which has a memory
+    run(FedVote(reputation=Rule()), attack=Forger(), hostile=2)
+
+
+OWN = """
+import helper
+from dataclasses import dataclass
+from fedvote.methods import FedAvg
+
+@dataclass(frozen=True)
+class Mine(FedAvg):
+    def merge(self, state, ups, clients, key):
+        return helper.merged[len(state)]
+"""
+
+
+def test_an_error_in_a_users_own_file_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mine.py").write_text(OWN)
+    (tmp_path / "own" / "helper.py").write_text("merged = {}\n")  # which it can import
+    small = ["--set", "rounds=1", "--set", "local.steps=1", "--device", "cpu"]
+    command = [sys.executable, "-m", "fedvote", "run", *small, "--set", "method=own/mine.py:Mine"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert ended.stderr.strip().endswith(f"{tmp_path}/own/mine.py, line 9, in merge: KeyError: 2")
