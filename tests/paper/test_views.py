@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,11 @@ def test_the_best_round_within_a_budget_counts_not_the_last() -> None:
     assert view.rows[0][1] == spread([0.9])
 
 
+def test_a_run_that_ended_before_a_budget_says_so() -> None:
+    view = by_uplink([runs("A", [0.2, 0.9, 0.5]), runs("B", [0.1] * 46)], gigabytes=(0.3, 4.7))
+    assert [row[1:] for row in view.rows] == [["90.00\u202f%", "90.00\u202f% (ended at 0.300 GB)"], ["10.00\u202f%"] * 2]
+
+
 def test_numbers_of_attackers_are_in_order_and_what_was_not_run_is_left_open() -> None:
     measured = [runs("a", [0.2], column="10"), runs("a", [0.4], column="5"), runs("b", [0.6], [0.8], column="5")]
     view = by_number(measured)
@@ -69,6 +75,15 @@ def test_a_table_has_a_row_a_metric_and_what_is_printed_beside_it() -> None:
         ["y, float", "", spread([0.125])],
         ["y, binary", "", f"{spread([0.25])} (12.3)"],
     ]
+
+
+def test_what_the_paper_prints_stands_beside_its_own_data_and_network_alone() -> None:
+    made = runs("A", [0.5])
+    for setting in ("data.name=fashion-mnist", "model.name=lenet5"):
+        other = replace(made, config=read("quickstart", [setting]))
+        assert "(12.3)" not in grid({"accuracy": ""}, "Rule")([other]).rows[0][1]
+    longer = replace(made, config=read("quickstart", ["local.steps=3"]))
+    assert "(12.3)" in grid({"accuracy": ""}, "Rule")([longer]).rows[0][1]
 
 
 def test_one_seed_has_no_deviation() -> None:
