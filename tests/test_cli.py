@@ -273,6 +273,18 @@ def test_a_run_in_which_nobody_counts_says_so_and_goes_on(fedvote: Command) -> N
     assert "in 2 of 2 rounds nobody was counted; in the last, client 0: " in outcome.err.splitlines()[-1]
 
 
+def test_who_goes_on_with_another_file_of_the_same_name_is_told(fedvote: Command) -> None:
+    own = Path("mine.py")
+    own.write_text("from fedvote.reputation import Uniform\n\nclass Mine(Uniform):\n    pass\n")
+    run = ["run", *SMALL[2:], "--out", "run", "--set", f"method.reputation={own}:Mine"]
+    assert fedvote(*run, "--set", "rounds=1").code == 0
+    same = fedvote(*run, "--set", "rounds=2", "--resume")
+    own.write_text(own.read_text() + "    best = True\n")
+    other = fedvote(*run, "--set", "rounds=3", "--resume")
+    assert same.code == other.code == 0 and "has changed" not in same.err
+    assert f"{own.resolve()} has changed since this run began: what follows is another one" in other.err
+
+
 OWN_PARTS = """
 from dataclasses import dataclass
 from fedvote.reputation import Uniform

@@ -70,7 +70,7 @@ def run(
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)
-    for warning in doubts(config):
+    for warning in doubts(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
     sent = sum(record.get("uplink_bytes", 0) for record in folder.metrics()[:done])

@@ -38,10 +38,10 @@ def configure(source: str | None, settings: Sequence[str], out: Path | None, res
     return read(source, settings), RunFolder(out or Path("runs") / Path(source).stem)
 
 
-def doubts(config: Config) -> list[str]:
+def doubts(config: Config, folder: RunFolder) -> list[str]:
     """What is probably not meant, though it can be run."""
     hostile, attack = config.federation.hostile, type(config.attack)
-    found = []
+    found = [f"{file} has changed since this run began: what follows is another one" for file in folder.changed(config)]
     if attack is not Nothing and not hostile:
         found.append(f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks")
     if attack is Nothing and hostile and not config.federation.oracle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -50,6 +51,10 @@ class RunFolder:
         return self.path / "metrics.jsonl"
 
     @property
+    def environment_file(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
     def checkpoint_file(self) -> Path:
         return self.path / "checkpoint.safetensors"
 
@@ -64,6 +69,13 @@ class RunFolder:
     def begun(self) -> bool:
         """Whether there is a finished round: what failed before that can be started again, and otherwise."""
         return self.checkpoint_file.exists() or bool(self.metrics())
+
+    def changed(self, config: Config) -> list[str]:
+        """The user's own files that are not what they were in the run in the folder, if there is one."""
+        if not self.begun() or not self.environment_file.is_file():
+            return []
+        before = json.loads(self.environment_file.read_text(encoding="utf-8")).get("files", {})
+        return [file for file, digest in own_files(config).items() if before.get(file, digest) != digest]
 
     def check(self, config: Config) -> None:
         """Refuse a configuration that is not that of the run in the folder, if there is one."""
@@ -154,7 +166,10 @@ class RunFolder:
 
     def describe(self, made: Federation) -> None:
         """Who has what data, where that is known here, and what the run was made with."""
-        write(self.path / "environment.json", json.dumps(environment(made.device), indent=2) + "\n")
+        about: dict[str, Any] = environment(made.device)
+        if (config := self.config()) and (files := own_files(config)):
+            about["files"] = files
+        write(self.environment_file, json.dumps(about, indent=2) + "\n")
         if not any(len(part) for part in made.owned):
             return
         counts = class_counts(made.data, [part.numpy() for part in made.owned])
@@ -222,6 +237,13 @@ def differences(a: Config, b: Config) -> list[str]:
     return [
         f"{k} ({left.get(k)!r} there, {right.get(k)!r} asked)" for k in {**left, **right} if left.get(k) != right.get(k)
     ]
+
+
+def own_files(config: Config) -> dict[str, str]:
+    """A digest of every Python file of the user's own that a configuration names."""
+    names = [value.rpartition(":")[0] for value in _flat(as_table(config)).values() if isinstance(value, str)]
+    files = [Path(name) for name in names if name.endswith(".py") and Path(name).is_file()]
+    return {str(file): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest() for file in files}
 
 
 def environment(device: torch.device) -> dict[str, str]:

@@ -54,7 +54,10 @@ def test_the_best_round_within_a_budget_counts_not_the_last() -> None:
 
 def test_a_run_that_ended_before_a_budget_says_so() -> None:
     view = by_uplink([runs("A", [0.2, 0.9, 0.5]), runs("B", [0.1] * 46)], gigabytes=(0.3, 4.7))
-    assert [row[1:] for row in view.rows] == [["90.00\u202f%", "90.00\u202f% (ended at 0.300 GB)"], ["10.00\u202f%"] * 2]
+    assert [row[1:] for row in view.rows] == [
+        ["90.00\u202f%", "90.00\u202f% (ended at 0.300 GB)"],
+        ["10.00\u202f%"] * 2,
+    ]
 
 
 def test_numbers_of_attackers_are_in_order_and_what_was_not_run_is_left_open() -> None:
