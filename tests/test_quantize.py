@@ -12,6 +12,7 @@ from fedvote.core import Key
 from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
+    ROUNDING,
     TERNARY,
     Alphabet,
     Erf,
@@ -128,6 +129,14 @@ def test_ternary_rounding_has_the_probabilities_of_appendix_a_c() -> None:
     expected = torch.tensor([[0.3, 0.7, 0.0], [0.0, 1.0, 0.0], [0.0, 0.4, 0.6]])
     share = torch.stack([(votes == value).double().mean(0) for value in TERNARY], 1)
     assert_within_5_sigma(share, expected.double(), expected * (1 - expected), draws)
+
+
+@pytest.mark.parametrize("alphabet", [BINARY, TERNARY])
+def test_what_is_certain_is_never_rounded_otherwise(alphabet: Alphabet) -> None:
+    """Lots are from [0, 1), of which 0 is one: it must not turn a vote that has probability 0."""
+    lots = torch.tensor([0.0, 0.5, 1 - 2**-24])
+    for certain in alphabet:
+        assert ROUNDING[alphabet](torch.full((3,), float(certain)), lots).tolist() == [certain] * 3
 
 
 def test_binary_rounding_gives_only_plus_and_minus_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -101,7 +102,7 @@ def test_the_frames_of_another_model_are_refused() -> None:
     assert closed.counted == [] and all("fingerprint" in why for why in closed.refused.values())
 
 
-@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+@pytest.mark.parametrize("number", [float("inf"), -float("inf"), float("nan")])
 def test_a_client_that_sends_no_finite_numbers_is_left_out(number: float) -> None:
     federation = Federation(FedAvg())
     network, method, state = federation.network, federation.method, federation.start()
@@ -137,7 +138,7 @@ def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_
 LARGE = [FedAvg(), FedPAQ(), FedPAQ(bucket=8), Eden(), FetchSGD(columns=64, k=10), FedVote(train_float=True)]
 
 
-@pytest.mark.parametrize("number", [LARGEST, -LARGEST, 3e38])
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST, 3e38, -3e38])
 @pytest.mark.parametrize("method", LARGE, ids=str)
 def test_no_number_that_clients_send_stops_a_run(method: Method, number: float) -> None:
     """After a round in which most clients sent it wherever they could, there is something to broadcast."""
@@ -152,7 +153,7 @@ def test_no_number_that_clients_send_stops_a_run(method: Method, number: float) 
             floats = {n: torch.full_like(x, number) for n, x in message.items() if x.is_floating_point()}
             frames[client] = pack(header, message | floats, codecs(network, down, key))
         closed = close_round(method, network, state, frames, Key(0, round))
-        if number > LARGEST:
+        if abs(number) > LARGEST:
             assert closed.counted == [4] and len(closed.refused) == 4
         state = closed.state
         assert all(value.isfinite().all() for value in state.values())
@@ -160,13 +161,17 @@ def test_no_number_that_clients_send_stops_a_run(method: Method, number: float) 
         assert_same(down, method.broadcast(state))
 
 
-class Cubed(FedAvg):
+@dataclass(frozen=True)
+class Filled(FedAvg):
+    number: float = 0.0
+
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        return {name: value * LARGEST for name, value in super().merge(state, ups, clients, key).items()}
+        return {name: torch.full_like(value, self.number) for name, value in state.items()}
 
 
-def test_a_round_that_makes_what_cannot_be_broadcast_counts_for_nothing() -> None:
-    federation = Federation(Cubed())
+@pytest.mark.parametrize("number", [2 * LARGEST, -2 * LARGEST, float("inf"), -float("inf"), float("nan")])
+def test_a_round_that_makes_what_cannot_be_broadcast_counts_for_nothing(number: float) -> None:
+    federation = Federation(Filled(number=number))
     state = federation.start()
     _, frames = federation.frames(state, 1, range(5))
     closed = close_round(federation.method, federation.network, state, frames, Key(0, 1))

@@ -107,6 +107,13 @@ def test_rows_that_are_moved_move_the_result(rule: Aggregate) -> None:
         close(rule(rows + shift, weights), rule(rows, weights) + shift)
 
 
+def test_small_updates_are_merged_as_exactly_as_large_ones() -> None:
+    rule = GeometricMedian(smoothing=1e-12)
+    for seed in range(5):
+        rows, weights = honest(seed), shares(seed, rule)
+        torch.testing.assert_close(rule(1e-6 * rows, weights) * 1e6, rule(rows, weights), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("factor", [0.25, 8.0])
 def test_rows_that_are_scaled_scale_the_result(rule: Aggregate, factor: float) -> None:
     scaled = dataclasses.replace(rule, radius=factor * rule.radius) if isinstance(rule, CentredClipping) else rule

@@ -102,6 +102,8 @@ def test_copycats_send_votes_of_their_victims_until_they_turn(victims: int, shar
     sent = attack.tamper(seen)["votes"]
     theirs = torch.stack([sent == row for row in honest[:victims]]).any(0)
     assert bool((theirs | (sent == own)).all())
+    taken = [float((sent == row).double().mean()) for row in honest[:victims]]
+    assert max(taken) - min(taken) < 0.1, "from one as often as from another"
     if share == 1:
         assert bool(theirs.all()) and torch.equal(sent, sent[:1].expand_as(sent))
     else:  # a vote of its own agrees with one of two others in three of four cases

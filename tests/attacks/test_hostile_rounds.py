@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from fedvote.attacks import ATTACKS, Attack, InnerProduct, Inverse, LabelFlip, Nothing, Omniscient
+from fedvote.attacks import ATTACKS, ALittleIsEnough, Attack, InnerProduct, Inverse, LabelFlip, Nothing, Omniscient
+from fedvote.attacks.a_little_is_enough import hidden
 from fedvote.codecs import Header, pack, unpack
 from fedvote.config import read
 from fedvote.core import ConfigError, Key
@@ -49,6 +50,17 @@ def test_every_attack_on_every_method_is_a_message_that_the_codec_takes(name: st
     for snapshot in simulation(method, ATTACKS[attack]()).run():
         assert "refused" not in snapshot.record
         assert all(value.isfinite().all() for value in snapshot.state.values())
+
+
+def test_attackers_know_how_many_clients_there_are() -> None:
+    """On which z depends: of five, two are hostile."""
+    federation = Federation(FedAvg())
+    down, frames = federation.frames(federation.start(), 1, range(5))
+    forged, known = (
+        hostile_turn(attack, federation.method, federation.network, down, frames, {1, 3}, Key(0, 1))
+        for attack in (ALittleIsEnough(), ALittleIsEnough(z=hidden(5, 2)))
+    )
+    assert forged == known and hidden(5, 2) != hidden(2, 2)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

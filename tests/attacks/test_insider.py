@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -11,10 +12,10 @@ from torch import Tensor
 from fedvote.attacks import Insider, MinMax, Omniscient
 from fedvote.attacks.insider import HALVINGS
 from fedvote.config import read
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError, Key, State
 from fedvote.quantize import BINARY
-from fedvote.reputation import Ballots, Camps, Cut, Reputation, Uniform
-from tests.attacks.messages import floats, leaning, sent
+from fedvote.reputation import Ballots, Camps, Cut, Reputation, Uniform, Verdict
+from tests.attacks.messages import floats, leaning, sent, votes
 from tests.toy import assert_same
 
 N = 4000
@@ -67,6 +68,24 @@ def test_votes_are_flipped_where_the_plurality_leads_by_least_or_by_most(flip: s
     changed = (sent(Insider(flip=flip), own, honest)["votes"] != own["votes"]).any(0)
     mean, others = lead[changed].float().mean(), lead[~changed].float().mean()
     assert mean < others - 1 if flip == "weakest" else mean > others + 1
+
+
+@dataclass(frozen=True)
+class OneOfThem(Uniform):
+    """Leaves one client out as soon as two ballots are the same."""
+
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        verdict = super().judge(memory, ballots, key)
+        same = len(ballots.votes_KD.unique(dim=0)) < len(ballots.votes_KD)
+        verdict.soft_K[0] = 0.0 if same else 1.0
+        return verdict
+
+
+def test_one_attacker_that_is_left_out_is_one_too_many() -> None:
+    """Their ballots differ until all votes are flipped: so one is not."""
+    own, honest = votes([1, 1, 1, -1], [1, 1, -1, 1]), votes([1, 1, 1, 1], [-1, 1, 1, 1], [1, -1, 1, 1])
+    forged = sent(Insider(OneOfThem()), own, honest)["votes"]
+    assert not torch.equal(forged[0], forged[1]) and int((forged == -1).sum()) > int((own["votes"] == -1).sum())
 
 
 def test_floats_are_pushed_as_in_min_max() -> None:

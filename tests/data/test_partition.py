@@ -99,7 +99,12 @@ def test_shards_give_few_classes_each(toy: Toy) -> None:
     data = toy(np.arange(400) % 10, 10)
     parts = Shards(2).split(data, 20, Key(0).numpy("partition"))
     assert [len(part) for part in parts] == [20] * 20
-    assert (class_counts(data, parts) > 0).sum(1).max() <= 2
+    held = class_counts(data, parts) > 0
+    assert held.sum(1).max() <= 2
+    apart = [np.ptp(np.flatnonzero(row)) for row in held]
+    assert sum(distance > 1 for distance in apart) > 8, "most have classes that are no neighbours"
+    others = Shards(2).split(data, 20, Key(1).numpy("partition"))
+    assert not np.array_equal(class_counts(data, others) > 0, held), "the deal follows from the seed"
 
 
 def test_a_client_is_one_writer_with_all_of_their_samples(toy: Toy) -> None:

@@ -378,11 +378,21 @@ def test_epochs_are_passes_over_a_clients_own_examples() -> None:
     uneven = [torch.arange(a, b) for a, b in ((0, 8), (8, 40), (40, 80), (80, 84), (84, 200))]
     made = simulate(FedAvg(), epochs=2.0, owned=uneven)
     assert made.turns([len(rows) for rows in made.owned]) == [2, 8, 10, 1, 29]
+    assert made.turns([10, 11, 1]) == [2, 3, 1]  # of 2.5, 2.75 and 0.25 batches of 8
     alone = simulate(FedAvg(), epochs=2.0, owned=uneven, stack=1)
     for a, b in zip(made.run(), alone.run(), strict=True):
         assert_close(a.state, b.state)
     by_steps = next(simulate(FedAvg(), owned=uneven).run())
     assert not torch.equal(by_steps.state["voted"], next(made.run()).state["voted"])
+
+
+def test_what_is_judged_by_follows_from_the_seed() -> None:
+    one, same, other = (simulate(seed=seed, calibrate_on=16) for seed in (0, 0, 1))
+    tests, calibrations = zip(
+        *((made.test().x, made.calibration(made.data.train)) for made in (one, same, other)), strict=True
+    )
+    for first, second, third in (tests, calibrations):
+        assert torch.equal(first, second) and not torch.equal(first, third)
 
 
 @pytest.mark.parametrize("epochs", [-1.0, float("inf"), float("nan")])

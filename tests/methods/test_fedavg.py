@@ -74,6 +74,19 @@ def test_lengths_are_of_what_clients_changed() -> None:
     assert state["float"].tolist() == pytest.approx([-49, -50])
 
 
+@pytest.mark.parametrize("said", [0.0, -5.0, -1e9])
+def test_nobody_counts_against_others_by_what_they_say_they_have(said: float) -> None:
+    method = FedAvg(by_samples=True)
+    state = {"voted": torch.zeros(2), "float": torch.zeros(1)}
+    rows = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
+    ups = {"voted": rows, "float": rows[:, :1], "samples": torch.tensor([[said], [said]])}
+    merged = method.merge(state, ups, [0, 1], Key(0, 1))
+    torch.testing.assert_close(merged["voted"], torch.tensor([0.5, 1.0]))
+    ups["samples"] = torch.tensor([[said], [3.0]])
+    merged = method.merge(state, ups, [0, 1], Key(0, 1))
+    assert bool(((merged["voted"] >= rows[0]) & (merged["voted"] <= rows[1])).all())
+
+
 def test_by_samples_needs_a_rule_that_uses_weights() -> None:
     """Known before a run begins: nobody can stop one by saying that it has more examples than others."""
     for rule in (Median(), TrimmedMean(1), Krum(1)):

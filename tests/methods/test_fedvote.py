@@ -16,7 +16,7 @@ from fedvote.codecs import Header, unpack
 from fedvote.core import Batches, ConfigError, Key, State, WireError
 from fedvote.methods import fedvote as module
 from fedvote.network import Network
-from fedvote.quantize import NORMALISATIONS, Normalisation
+from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_lots
 from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
 from fedvote.rounds import close_round
 from tests.toy import Federation, batches, dataset, examples, keys, three_weights
@@ -39,6 +39,30 @@ def share(state: State) -> Tensor:
 
 def wide(D: int) -> Network:
     return Network(nn.Sequential(nn.Linear(D, 1, bias=False), nn.Linear(1, 2, bias=False)))
+
+
+def test_a_ballot_is_coded_against_the_lots_of_its_client_and_round() -> None:
+    method, network = FedVote(), wide(4000)
+    down, key = method.broadcast(method.init(network, 4)), Key(0, 5, 2)
+    (votes,) = round_by_lots(method.soft(down)[None], BINARY, [key])
+    mine, *others = (
+        len(method.uplink(network, down, each)["votes"].encode(votes))
+        for each in (key, Key(0, 1, 2), Key(0, 5, 1), Key(1, 5, 2))
+    )
+    assert mine < min(others) / 4
+
+
+def test_no_weight_is_certain_before_the_first_round() -> None:
+    method = FedVote(p_min=1e-6)
+    level = method.init(wide(4000), 4)["level"]
+    assert int(level.min()) > 0 and int(level.max()) < method.grid - 1
+
+
+@pytest.mark.parametrize(
+    ("votes", "clients", "levels"), [("binary", 5, 6), ("ternary", 5, 11), ("binary", 2**15, 4097)]
+)
+def test_equal_votes_are_counted_exactly_as_long_as_that_can_be_told(votes: str, clients: int, levels: int) -> None:
+    assert FedVote(votes=votes)._levels(torch.ones(clients)) == levels
 
 
 def captured(monkeypatch: pytest.MonkeyPatch, what: str) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fedvote.aggregate import Krum
 from fedvote.config import Config
 from fedvote.core import ConfigError
 from fedvote.paper import EXPERIMENTS, Asked
@@ -87,6 +88,9 @@ def test_those_who_must_be_told_a_number_get_one_that_they_can_bear() -> None:
         assert not any("{" in setting for setting in settings)
         of_one_round(Cell(rule, "cifar10-silo", (f"federation.hostile={hostile}", *settings)))
     assert "method.lr=0.5" in settings_of("median@0.5", 15, CLIENTS)
+    for clients in range(3, 12):  # of which a majority may be hostile
+        (told,) = [setting for setting in settings_of("Krum", clients, clients) if "byzantine" in setting]
+        Krum(byzantine=int(told.partition("=")[2])).check(clients)
 
 
 @pytest.mark.parametrize("name", CONTENDERS)

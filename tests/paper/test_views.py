@@ -89,5 +89,9 @@ def test_what_the_paper_prints_stands_beside_its_own_data_and_network_alone() ->
     assert "(12.3)" in grid({"accuracy": ""}, "Rule")([longer]).rows[0][1]
 
 
+def test_the_last_round_that_was_judged_counts_not_the_best() -> None:
+    assert runs("A", [0.2, 0.9, 0.5], [0.7, 0.6, None]).last("accuracy") == [0.5, 0.6]
+
+
 def test_one_seed_has_no_deviation() -> None:
     assert spread([0.5]) == "50.00\u202f%" and spread([0.4, 0.6]) == "50.00 ± 14.14\u202f%" and spread([]) == ""

@@ -189,10 +189,10 @@ def test_a_sleeper_loses_its_vote_when_it_wakes_and_earns_it_back_when_it_repent
         torch.testing.assert_close(w[:10], torch.full((10,), 1 - missing * 0.8**since))
 
 
-def by_lots(clients: Sequence[int], alphabet: Alphabet = BINARY) -> Tensor:
-    """Honest ballots of round 1, rounded as clients do."""
+def by_lots(clients: Sequence[int], alphabet: Alphabet = BINARY, round: int = 1) -> Tensor:
+    """Honest ballots, rounded as clients do."""
     learnt_KD = mixtures(N)[list(clients)] @ LESSONS + GOAL
-    return round_by_lots((SOFT + learnt_KD).clamp(-1, 1), alphabet, [Key(0, 1, client) for client in clients])
+    return round_by_lots((SOFT + learnt_KD).clamp(-1, 1), alphabet, [Key(0, round, client) for client in clients])
 
 
 def copies(own_HD: Tensor, victims_VD: Tensor, share: float) -> Tensor:
@@ -213,15 +213,15 @@ def test_honest_ballots_agree_with_the_lots_of_others_by_chance_and_with_their_o
 
 
 @pytest.mark.parametrize("alphabet", [BINARY, TERNARY])
-@pytest.mark.parametrize(("victims", "share"), [(1, 1.0), (1, 0.3), (4, 1.0)])
+@pytest.mark.parametrize(("victims", "share", "round"), [(1, 1.0, 1), (1, 1.0, 9), (1, 0.3, 2), (4, 1.0, 1)])
 def test_whoever_copies_has_no_vote_and_whoever_is_copied_keeps_it(
-    victims: int, share: float, alphabet: Alphabet
+    victims: int, share: float, round: int, alphabet: Alphabet
 ) -> None:
     """Fifteen of 31, who would be the majority together with the one they copy."""
-    votes_KD = by_lots(range(N), alphabet)
+    votes_KD = by_lots(range(N), alphabet, round)
     votes_KD[16:] = copies(votes_KD[16:], votes_KD[:victims], share)
     rule = Camps()
-    verdict = rule.judge(rule.init(N), ballots(votes_KD, range(N), alphabet), Key(0, 1))
+    verdict = rule.judge(rule.init(N), ballots(votes_KD, range(N), alphabet), Key(0, round))
     assert verdict.soft_K.tolist() == [1.0] * 16 + [0.0] * 15
 
 

@@ -36,6 +36,11 @@ def test_whoever_comes_when_all_numbers_are_given_has_none() -> None:
     assert roster.strangers([A, B, C]) == [identity(C)]
 
 
+def test_a_newcomer_has_a_number_that_nobody_has() -> None:
+    roster = Roster(4, {identity(A): 0, identity(B): 2}).enrol([C])
+    assert roster.numbers == {identity(A): 0, identity(B): 2, identity(C): 1}
+
+
 def test_two_nodes_with_one_key_are_one_client() -> None:
     roster = Roster(3).enrol([A, Node(9, b"a")])
     assert len(roster.numbers) == 1

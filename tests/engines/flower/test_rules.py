@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fedvote.codecs import Parcel
 from fedvote.config import FlowerConfig
 from fedvote.core import ConfigError
-from fedvote.engines.flower.poll import Poll
+from fedvote.engines.flower.poll import TRIES, Poll
+from fedvote.engines.flower.post import Answer, Errand
 
 
 def poll(cohort: int, ballots: int, **rules: float) -> Poll:
@@ -41,6 +44,33 @@ def test_a_share_of_the_cohort_is_rounded_up_and_no_further(share: float, cohort
 def test_when_a_round_closes(ballots: int, waited: float, awaited: set[int], closes: bool, stuck: bool) -> None:
     made = poll(5, ballots, quorum=0.8, minimum=0.6, deadline=10)
     assert (made.closes(waited, awaited), made.stuck(waited, awaited)) == (closes, stuck)
+
+
+def answer(client: int, frame: bytes | None = b"ballot", **rest: Any) -> Answer:
+    return Answer(Errand(1, client), frame, **rest)
+
+
+def test_the_first_ballot_counts_whoever_was_asked_twice() -> None:
+    made = Poll(1, range(3), FlowerConfig(), lambda frame, client: Parcel({}, 0, [len(frame)]))
+    assert made.take(answer(0, b"first")) and not made.take(answer(0, b"the second"))
+    assert list(made.ballots[0].lengths) == [5] and made.second == {0: 1}
+
+
+@pytest.mark.parametrize(("refused", "lost"), [(1, False), (2, False), (3, True)])
+def test_a_round_is_lost_when_too_few_are_left_and_not_before(refused: int, lost: bool) -> None:
+    made = poll(5, 0, minimum=0.6)
+    made.refused = {client: "no ballot" for client in range(refused)}
+    assert made.lost() == lost
+
+
+def test_whoever_keeps_failing_is_asked_so_often_until_each_deadline() -> None:
+    made = poll(3, 0, deadline=10)
+    for deadline in range(1, 4):
+        for failure in range(1, TRIES + 1):
+            made.take(answer(0, None, fault="it died", mendable=True))
+            assert (0 in made.askable()) == (failure < TRIES)
+        made.forgive(10.0 * deadline)
+        assert 0 in made.askable()
 
 
 @pytest.mark.parametrize(
