@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -210,3 +211,15 @@ def test_a_gpu_makes_and_reads_the_same_bytes(kind: str, count: int) -> None:
     payload = codec.encode(x.cuda())
     assert payload == codec.encode(x)
     assert torch.equal(codec.decode(payload, "cuda").cpu(), codec.decode(payload))
+
+
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST, 2.0 * LARGEST, -2.0 * LARGEST, torch.inf, -torch.inf, torch.nan])
+def test_floats_that_are_weighed_are_refused_if_and_only_if_the_same_would_be_read_so(number: float) -> None:
+    codec, x = Float32(3), torch.tensor([0.0, number, 1.0])
+    (weight,) = codec.weigh(x[None])
+    if isinstance(weight, WireError):
+        with pytest.raises(WireError, match=re.escape(str(weight))):
+            codec.decode(codec.encode(x))
+    else:
+        assert weight == len(codec.encode(x)) and torch.equal(codec.decode(codec.encode(x)), x)
+    assert isinstance(weight, WireError) == (not abs(number) <= LARGEST)
