@@ -72,7 +72,7 @@ class FEMNIST(Source):
 
     def by_hand(self, folder: Path) -> str:
         return (
-            "in LEAF's data/femnist run `./preprocess.sh -s niid --sf 0.1 -k 0 -t sample` and put its data/train "
+            "in LEAF's data/femnist run `./preprocess.sh -s niid --sf 0.2 -k 0 -t sample` and put its data/train "
             f"and data/test, which hold *.json files, in {folder / 'femnist'}"
         )
 
