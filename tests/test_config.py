@@ -317,3 +317,9 @@ def test_a_file_of_ones_own_that_fails_is_refused_naming_the_failure(tmp_path: P
     file.write_text("1 / 0\n")
     with pytest.raises(ConfigError, match="cannot be loaded: ZeroDivisionError: division by zero"):
         read("quickstart", [f"method={file}:Any"])
+
+
+def test_a_mark_that_some_editors_put_in_front_is_no_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("rounds = 3\n", encoding="utf-8-sig")
+    assert read(str(file)).rounds == 3

@@ -59,6 +59,11 @@ def test_what_is_of_the_wrong_kind_is_refused(wrong: dict[str, Any]) -> None:
         fedvote.Simulation.of(module(), dataset(), **{"clients": 5, "rounds": 1, **wrong})
     with pytest.raises(fedvote.ConfigError, match="expected a Dataset, such as"):
         fedvote.Simulation.of(module(), (1, 2), clients=5, rounds=1)  # type: ignore[arg-type]
+    for network in (None, nn.Linear):
+        with pytest.raises(fedvote.ConfigError, match="expected a Module, such as"):
+            fedvote.Simulation.of(network, dataset(), clients=5, rounds=1)  # type: ignore[arg-type]
+    with pytest.raises(fedvote.ConfigError, match=r"lr is '0\.1', expected a finite number"):
+        fedvote.FedVote(lr="0.1")  # type: ignore[arg-type]
 
 
 def test_users_own_convolutions_and_torch_datasets_work_too() -> None:
@@ -92,7 +97,7 @@ def test_parts_go_by_their_names() -> None:
         fedvote.FedVote(reputation="camp")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("weights", "saying"), [([0.0] * 5, "add up to 0.0"), ([1.0] * 4, r"shape \(4,\)")])
+@pytest.mark.parametrize(("weights", "saying"), [([0.0] * 5, "adds up to 0,"), ([1.0] * 4, r"shape \(4,\)")])
 def test_a_rule_that_leaves_no_votes_to_count_is_named(weights: list[float], saying: str) -> None:
     class Mine(Reputation):
         def judge(self, memory: State, ballots: Ballots, key: fedvote.Key) -> Verdict:

@@ -191,7 +191,7 @@ def keys(
 
 @app.command()
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders, or those of sweeps.")],
     out: Annotated[
         Path | None, typer.Option(help="The page; else report.html in the folder, or compare.html here for several.")
     ] = None,

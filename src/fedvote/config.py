@@ -117,7 +117,7 @@ def read(source: str, settings: Sequence[str] = ()) -> Config:
     if not path.is_file():
         raise ConfigError(f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark in front
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     return parse(text, source, settings)

@@ -50,8 +50,8 @@ class Method(ABC):
             if "registry" in slot.metadata:  # so that reputation="camps" will do in a program, too
                 part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
                 object.__setattr__(self, slot.name, part)
-        if not 0 < self.lr < math.inf:
-            raise ConfigError(f"lr is {self.lr}, expected a finite number above 0")
+        if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
+            raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
         self.make_optimizer([torch.zeros(1, requires_grad=True)])  # refuses now what would fail in round 1
 
     @abstractmethod

@@ -95,3 +95,10 @@ def test_runs_of_one_name_are_told_apart_by_their_parents(make_run: MakeRun) -> 
 def test_a_folder_that_is_named_twice_is_read_once(make_run: MakeRun) -> None:
     folder = make_run()
     assert [run.name for run in read_runs([folder, folder / ".." / folder.name])] == ["run"]
+
+
+def test_the_folder_of_a_sweep_stands_for_the_runs_in_it(make_run: MakeRun, tmp_path: Path) -> None:
+    for name in ("lr=2", "lr=1"):
+        make_run(f"sweep/{name}", rounds=1)
+    (tmp_path / "sweep" / "sweep.json").write_text("{}")
+    assert [run.name for run in read_runs([tmp_path / "sweep"])] == ["lr=1", "lr=2"]

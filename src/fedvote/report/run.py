@@ -64,8 +64,14 @@ def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
     """The runs in the order given, each folder once."""
     if not folders:
         raise ConfigError("No run folder was given, and a report is about at least one: name the folder of a run.")
-    distinct = list(dict.fromkeys(folder.resolve() for folder in folders))
+    distinct = list(dict.fromkeys(run.resolve() for folder in folders for run in runs_in(folder)))
     return tuple(read_run(folder, name) for folder, name in zip(distinct, short_names(distinct), strict=True))
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The folder, or the run folders in it, if it is that of a sweep."""
+    inside = sorted(file.parent for file in folder.glob("*/metrics.jsonl"))
+    return inside if inside and not (folder / "metrics.jsonl").is_file() else [folder]
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 import torch
 from torch import Tensor, nn
 
+from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
 from fedvote.core import ConfigError, Dataset, Examples, Key
@@ -81,9 +82,13 @@ class Simulation(Federation):
         if wire not in WIRES:
             raise ConfigError(f"wire is {wire!r}, expected one of: {', '.join(WIRES)}")
         method = FedVote() if method is None else method
-        for part, kind, example in ((method, Method, "fedvote.FedAvg()"), (data, Dataset, "fedvote.from_arrays(...)")):
+        for part, kind, example in (
+            (module, nn.Module, "torch.nn.Sequential(...)"),
+            (method, Method, "fedvote.FedAvg()"),
+            (data, Dataset, "fedvote.from_arrays(...)"),
+        ):
             if not isinstance(part, kind):
-                raise ConfigError(f"got {part!r}, expected a {kind.__name__}, such as {example}")
+                raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
         chosen_attack: Attack = named(ATTACKS, attack or Nothing(), "attack")
         chosen_partition: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
         check_attack(chosen_attack, method)
