@@ -207,6 +207,7 @@ def test_what_is_not_a_number_is_null_in_json(tmp_path: Path) -> None:
         (line,) = folder.metrics_file.read_text().splitlines()
         assert json.loads(line, parse_constant=pytest.fail) == {"round": 1, "loss": None, "vote_weight": {"0": None}}
         folder.claim(SMALL, resume=True)
+        folder.release()
 
 
 @pytest.mark.parametrize("left", range(0, 40, 7))

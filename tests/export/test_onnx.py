@@ -186,7 +186,7 @@ def test_files_and_networks_of_another_kind_are_refused_before_anything_is_done(
 @pytest.mark.parametrize("library", ["onnx", "onnxscript", "onnxruntime"])
 def test_what_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConfigError, match=rf"need {library}, which is not installed: pip install 'fedvote\[onnx\]'"):
+    with pytest.raises(ConfigError, match=rf"need {library}, which is not installed: pip install '\.\[onnx\]'"):
         export_onnx(deployed(mlp(), "binary", (20,), torch.float32), tmp_path / "network.onnx")
 
 

@@ -150,8 +150,11 @@ def elect(
     """A run over this grid, into a folder, resumed if it is there."""
     made, run_folder = simulation(config, "cpu"), RunFolder(folder)
     since = run_folder.claim(config, resume=True)
-    server = Server(made, config, folder, grid, allowed, grid.clock, grid.sleep)
-    yield from record(made, run_folder, since, server.run(since))
+    try:
+        server = Server(made, config, folder, grid, allowed, grid.clock, grid.sleep)
+        yield from record(made, run_folder, since, server.run(since))
+    finally:
+        run_folder.release()
 
 
 def node_of(grid: FakeGrid, folder: Path, client: int) -> int:
