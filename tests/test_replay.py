@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from fedvote.device import repeatable
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.method import Method
 from fedvote.network import Network
-from fedvote.replay import Replay
+from fedvote.replay import Recorded, Replay
 from tests.toy import batches, module, scaled
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -110,9 +111,16 @@ def test_a_replay_has_the_bits_of_the_calls_it_recorded(method: Method, together
                 assert torch.equal(recorded.grad, fresh.grad) and fresh.grad.abs().max() > 0
 
 
+@pytest.mark.parametrize(("clients", "fits"), [(32, False), (31, True), (16, True), (15, False), (1, False)])
+def test_a_recording_fits_as_many_clients_and_up_to_half_fewer(clients: int, fits: bool) -> None:
+    recorded = Recorded(FedVote(), [], SimpleNamespace(clients=31))  # type: ignore[arg-type]
+    assert recorded.fits(FedVote(), [], clients) == fits
+    assert not recorded.fits(FedAvg(), [], 31) and not recorded.fits(FedVote(), [((3,), torch.float32)], 31)
+
+
 @needs_gpu
 @METHODS
-def test_later_rounds_and_smaller_cohorts_use_the_first_recording_and_get_their_own_result(method: Method) -> None:
+def test_later_rounds_and_smaller_cohorts_get_their_own_result_whatever_was_recorded(method: Method) -> None:
     with repeatable():
         network = Network(module()).to("cuda")
         for clients in ([0, 1, 2, 3], [4, 2], [1]):

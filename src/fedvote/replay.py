@@ -82,14 +82,17 @@ class Replay(Stack):
 
 @dataclass(frozen=True)
 class Recorded:
-    """Which stacks a recording fits: those of this method and these shapes, up to a number of clients."""
+    """Which stacks a recording fits: those of this method and these shapes, of as many clients, or up to half fewer.
+
+    All that was recorded is replayed, so that fewer clients are worth a recording of their own.
+    """
 
     method: Method
     shapes: Shapes
     replay: Replay
 
     def fits(self, method: Method, shapes: Shapes, clients: int) -> bool:
-        return (self.method, self.shapes) == (method, shapes) and self.replay.clients >= clients
+        return (self.method, self.shapes) == (method, shapes) and clients <= self.replay.clients <= 2 * clients
 
 
 _recordings: WeakKeyDictionary[Network, list[Recorded]] = WeakKeyDictionary()

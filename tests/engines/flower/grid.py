@@ -55,8 +55,8 @@ def silent(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
     return []
 
 
-def faulty(code: int, seconds: float = 1.0) -> Behaviour:
-    return lambda grid, node, message: [(seconds, Message(Error(code, "a reason"), reply_to=message))]
+def faulty(code: int, seconds: float = 1.0, reason: str = "a reason") -> Behaviour:
+    return lambda grid, node, message: [(seconds, Message(Error(code, reason), reply_to=message))]
 
 
 def in_round(round: int, then: Behaviour, otherwise: Behaviour = honest) -> Behaviour:

@@ -71,6 +71,12 @@ def test_a_round_goes_on_without_a_client_that_fails_and_names_it(behave: Behavi
     assert third["returned"] == [2] and "failed" not in third
 
 
+def test_what_a_client_says_of_itself_can_be_printed(tmp_path: Path) -> None:
+    _, second, _ = run(tmp_path, {2: in_round(2, faulty(2, reason="\x1b]0;title\x07\x1b[2J" + 500 * "long "))})
+    assert second["failed"][2].startswith("its code raised ( ]0;title  [2Jlong") and len(second["failed"][2]) < 250
+    assert second["failed"][2].isprintable()
+
+
 def test_a_reply_that_cannot_be_read_is_refused_and_named(tmp_path: Path) -> None:
     """Flower makes objects of what a client sent, and raises whatever that raises."""
     grid = grid_of(4)
