@@ -146,8 +146,8 @@ def main() -> None:
             name = f"{rule}/{attack}/{hostile}/{seed}"
             if name in done["runs"] or time.monotonic() - began > options.seconds:
                 continue
-            many = "camps" if rule == "oracle" or hostile == 0 else rule  # others have little in common with these
-            alike = (hostile, seed, many)
+            # others have little in common with these
+            alike = (hostile, seed, "camps" if rule == "oracle" or not hostile else rule)
             if theirs != alike:
                 shared, theirs = Shared(), alike
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]

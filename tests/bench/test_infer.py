@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fedvote import ConfigError
-from fedvote.bench import measure
+from fedvote.bench import benchmark
 from fedvote.bench.infer import C_WAYS, WAYS, bench_infer
 
 
@@ -30,4 +30,4 @@ def test_every_way_has_a_row_and_packed_files_are_small() -> None:
 
 def test_clients_cannot_be_chosen() -> None:
     with pytest.raises(ConfigError, match="numbers of clients for simulate, not for infer"):
-        measure("infer", clients=[3])
+        benchmark("infer", clients=[3])

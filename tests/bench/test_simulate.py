@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedvote import ConfigError, FedAvg, FedVote
-from fedvote.bench import measure, simulate
+from fedvote.bench import benchmark, simulate
 from fedvote.bench.page import page
 from fedvote.bench.simulate import Job, bench_simulate
 from fedvote.engines.simulate import Simulation
@@ -51,7 +51,7 @@ def test_work_is_three_times_the_multiplications_and_additions_of_a_forward_pass
 
 def test_what_is_chosen_is_measured_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "JOBS", (*JOBS, replace(JOBS[0], model="lenet5")))
-    rows = measure("simulate", ["digits-cnn"], [3, 1, 3])
+    rows = benchmark("simulate", ["digits-cnn"], [3, 1, 3])()
     assert [(row["model"], row["clients"]) for row in rows] == [("digits-cnn", 1), ("digits-cnn", 3)]
 
 
@@ -65,7 +65,7 @@ def test_what_is_chosen_is_measured_and_nothing_else(monkeypatch: pytest.MonkeyP
 )
 def test_a_choice_that_there_is_not_is_refused(arguments: tuple[str, list[str], list[int]], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        measure(*arguments)
+        benchmark(*arguments)
 
 
 def test_no_cohort_is_tried_that_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,13 +19,8 @@ BENCHMARKS = {
 }
 
 
-def measure(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Rows:
-    """`models`, `clients`: what to measure, where not everything."""
-    return chosen(name, models, clients)()
-
-
-def chosen(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Callable[[], Rows]:
-    """What would be measured, or why it cannot be."""
+def benchmark(name: str, models: Sequence[str] = (), clients: Sequence[int] = ()) -> Callable[[], Rows]:
+    """A benchmark, ready to be run; `models`, `clients`: what to measure, where not everything."""
     if name not in BENCHMARKS:
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
     if (models and name not in ("simulate", "infer")) or (clients and name != "simulate"):

@@ -11,6 +11,9 @@ import click
 import typer
 import typer.core
 
+from fedvote.cli.data import data_app
+from fedvote.cli.deploy import deploy_app
+from fedvote.cli.options import Settings
 from fedvote.core import FedVoteError
 
 typer.core.HAS_RICH = False  # our help is plain text: with rich installed, its brackets would be escaped
@@ -22,17 +25,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-data_app = typer.Typer(help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(data_app, name="data")
-deploy_app = typer.Typer(
-    help="Federations of separate programs, over Flower.", no_args_is_help=True, rich_markup_mode=None
-)
 app.add_typer(deploy_app, name="deploy")
 
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.")]
-DataName = Annotated[str, typer.Argument(help="A dataset, as `list datasets` names it.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
 
 
 def _say_version(asked: bool) -> None:
@@ -252,16 +248,16 @@ def bench(
     clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""
-    from fedvote.bench import chosen, measure, table
+    from fedvote.bench import benchmark, table
     from fedvote.device import find_device
     from fedvote.draft import write
     from fedvote.folder import environment
 
-    chosen(name, model or (), clients or ())
+    measure = benchmark(name, model or (), clients or ())
     for path in filter(None, (file, page_file)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()  # what cannot be written shows before anything is measured
-    rows = measure(name, model or (), clients or ())
+    rows = measure()
     typer.echo(table(rows))
     if file is not None:
         about = environment(find_device("auto"))
@@ -270,103 +266,6 @@ def bench(
         from fedvote.bench.page import page
 
         write(page_file, page(name, rows))
-
-
-@data_app.command(name="get")
-def data_get(name: DataName, folder: Folder = None) -> None:
-    """Download a dataset from its publisher, check it, and resume what was cut off."""
-    from fedvote.data import check, data_folder, get
-    from fedvote.progress import downloading
-
-    if not check(name, folder):
-        typer.echo(f"{name} needs no files")
-        return
-    with downloading(name) as progress:
-        get(name, folder, progress)
-    typer.echo(f"{name} is complete in {folder or data_folder()}")
-
-
-@data_app.command(name="check")
-def data_check(name: DataName, folder: Folder = None) -> None:
-    """Say what is there and whether it is whole; exit code 2 if anything is missing or damaged."""
-    from fedvote.data import check
-
-    statuses = check(name, folder)
-    for status in statuses:
-        typer.echo(status)
-    if not all(status.ok for status in statuses):
-        raise typer.Exit(2)
-    typer.echo(f"{name} is complete" if statuses else f"{name} needs no files")
-
-
-@data_app.command(name="show")
-def data_show(
-    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="Whose clients.")] = "quickstart",
-    set: Settings = None,
-) -> None:
-    """Draw which client has which classes in a configuration."""
-    from rich.console import Console
-
-    from fedvote.config import read
-    from fedvote.experiment import division
-
-    Console().print(division(read(source, set or [])))
-
-
-@deploy_app.command(name="local")
-def deploy_local(
-    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.")] = "quickstart",
-    clients: Annotated[int | None, typer.Option(help="The same as --set federation.clients=N.")] = None,
-    tls: Annotated[bool, typer.Option(help="Certificates for the server, and a key for every client.")] = True,
-    set: Settings = None,
-    out: Annotated[Path | None, typer.Option(help="Where everything goes; else runs/local-NAME.")] = None,
-) -> None:
-    """Start a server and its clients as programs on this machine, run a job, show its rounds, stop everything."""
-    import signal
-    from contextlib import closing
-
-    from fedvote.config import read
-    from fedvote.engines.flower.local import RUN, deploy
-    from fedvote.engines.flower.processes import ENDS
-    from fedvote.experiment import simulation
-    from fedvote.progress import watch
-
-    config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
-    folder = out or Path("runs") / f"local-{Path(source).stem}"
-    simulation(config, "cpu")  # so that mistakes show before anything is started
-    for number in ENDS:  # to be ended is to be interrupted: stop all first
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup would have it
-            signal.signal(number, signal.default_int_handler)
-    typer.echo(f"starting {config.federation.clients} clients and a server; logs: {folder / 'federation' / 'logs'}")
-    try:
-        with closing(deploy(config, folder, tls=tls)) as rounds:  # what it started stops before anything is said
-            for _ in watch(rounds, config.rounds):
-                pass
-    except KeyboardInterrupt:
-        typer.echo("interrupted; everything that was started is stopped", err=True)
-        raise typer.Exit(130) from None
-    typer.echo(f"all programs are stopped; the run is in {folder / RUN}, the report in {folder / RUN / 'report.html'}")
-
-
-@deploy_app.command(name="certificates")
-def deploy_certificates(
-    folder: Annotated[Path, typer.Argument(help="Where ca.crt, server.pem and server.key go.")],
-    host: Annotated[list[str], typer.Option(help="A name or address by which clients reach the server; repeatable.")],
-    days: Annotated[int, typer.Option(help="How long they are valid.")] = 365,
-) -> None:
-    """Make an authority and the server's certificate. Clients get ca.crt, and nothing else."""
-    from fedvote.engines.flower.certificates import make_certificates
-
-    made = make_certificates(folder, host, days)
-    typer.echo(f"for every client: {made.authority}; for the server alone: {made.server}, {made.key}")
-
-
-@deploy_app.command(name="key")
-def deploy_key(file: Annotated[Path, typer.Argument(help="The private key; FILE.pub is the public one.")]) -> None:
-    """Make a client's key pair, on the client's own machine. The server registers the public one."""
-    from fedvote.engines.flower.certificates import make_key
-
-    typer.echo(f"keep {file} here; register {make_key(file)} at the server")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,0 +1,56 @@
+"""`fedvote data`: get, check and look at datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedvote.cli.options import Settings
+
+data_app = typer.Typer(help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None)
+
+DataName = Annotated[str, typer.Argument(help="A dataset, as `list datasets` names it.")]
+Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
+
+
+@data_app.command(name="get")
+def data_get(name: DataName, folder: Folder = None) -> None:
+    """Download a dataset from its publisher, check it, and resume what was cut off."""
+    from fedvote.data import check, data_folder, get
+    from fedvote.progress import downloading
+
+    if not check(name, folder):
+        typer.echo(f"{name} needs no files")
+        return
+    with downloading(name) as progress:
+        get(name, folder, progress)
+    typer.echo(f"{name} is complete in {folder or data_folder()}")
+
+
+@data_app.command(name="check")
+def data_check(name: DataName, folder: Folder = None) -> None:
+    """Say what is there and whether it is whole; exit code 2 if anything is missing or damaged."""
+    from fedvote.data import check
+
+    statuses = check(name, folder)
+    for status in statuses:
+        typer.echo(status)
+    if not all(status.ok for status in statuses):
+        raise typer.Exit(2)
+    typer.echo(f"{name} is complete" if statuses else f"{name} needs no files")
+
+
+@data_app.command(name="show")
+def data_show(
+    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="Whose clients.")] = "quickstart",
+    set: Settings = None,
+) -> None:
+    """Draw which client has which classes in a configuration."""
+    from rich.console import Console
+
+    from fedvote.config import read
+    from fedvote.experiment import division
+
+    Console().print(division(read(source, set or [])))
