@@ -76,8 +76,13 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
         """The best mean accuracy of a round until then."""
         pairs = zip(sent[runs.cell.row], runs.by_round("accuracy"), strict=True)
         within = [accuracy for x, accuracy in pairs if x <= most and accuracy is not None]
-        ended = f" (ended at {decimal(total)} GB)" if (total := sent[runs.cell.row][-1]) < 0.9 * most else ""
-        return spread([max(within)]) + ended if within else "no round yet"
+        return spread([max(within)]) if within else "no round yet"
+
+    def cells(runs: Runs) -> list[str]:
+        total = sent[runs.cell.row][-1]
+        another = total + total / runs.rounds  # with one more round, which would have been within a budget, or not
+        asked = [reached(runs, most) if most < another else "ended before" for most in gigabytes]
+        return [*asked, f"{reached(runs, total)} with {decimal(total)} GB"]
 
     lines = tuple(map(one_line, every))
     totals = [x for xs in sent.values() for x in xs]
@@ -85,8 +90,8 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
     name = "gigabytes sent by all clients so far, logarithmic"
     chart = Chart("accuracy-by-uplink", "Accuracy by uplink", lines, x, name, accuracy_axis(lines))
     explain = "A point a round; the table has the best round by the time that so much was sent. Means over seeds."
-    head = ["Method", *(f"with {most:g} GB" for most in gigabytes)]
-    rows = [[runs.cell.row, *(reached(runs, most) for most in gigabytes)] for runs in every]
+    head = ["Method", *(f"with {most:g} GB" for most in gigabytes), "In all"]
+    rows = [[runs.cell.row, *cells(runs)] for runs in every]
     return View(chart.title, explain, head, rows, [chart])
 
 
