@@ -154,8 +154,8 @@ def main() -> None:
             ruled = settings_of(rule.removeprefix("oracle "), hostile, clients)
             voted = [] if any(setting.startswith("method=") for setting in ruled) else options.set
             attacked = [setting.format(rule=rule if rule in REPUTATIONS else "camps") for setting in ATTACKS[attack]]
-            twin = f"median/{attack}/{hostile}/{seed}"
-            if rule == "trimmed mean" and 2 * hostile + 1 == clients and twin in done["runs"]:
+            twin = f"{rule.replace('trimmed mean', 'median')}/{attack}/{hostile}/{seed}"
+            if rule.startswith("trimmed mean") and 2 * hostile + 1 == clients and twin in done["runs"]:
                 run = {**done["runs"][twin], "same_as": twin}  # of which one client is left, the middle
             else:
                 run = measure(rule, [*common, *voted, *ruled, *attacked], options.preset, data, shared)

@@ -29,7 +29,7 @@ USUAL = "0.001"
 
 CLIENTS = 31
 NUMBERS = (0, 5, 10, 15)
-COMPARED = ("uniform", "proportional", "cut", "camps", "median@0.0001", "Krum", "signSGD", "oracle")
+COMPARED = ("uniform", "proportional", "cut", "camps", "median@0.0003", "Krum", "signSGD", "oracle")
 
 
 def settings_of(rule: str, hostile: int, clients: int) -> list[str]:
