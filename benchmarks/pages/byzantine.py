@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from fedvote.config import read
+from fedvote.paper.hostile import RULES
 from fedvote.report.axis import Axis, axis_from_zero
 from fedvote.report.chart import ORACLE, Chart, Page, accuracy_axis, facts_of, last, line, mean, panels, swatch
 from fedvote.report.headline import NONE, percent
@@ -42,8 +43,10 @@ class Runs:
 
     @property
     def rules(self) -> list[str]:
-        """The oracle last, so that it is drawn above a rule that does as well."""
-        return sorted(dict.fromkeys(rule for rule, _, _ in self.cells), key=lambda rule: rule == ORACLE)
+        """As rules are listed; the oracle last, so that it is drawn above a rule that does as well."""
+        found = dict.fromkeys(rule for rule, _, _ in self.cells)
+        order = {name: place for place, name in enumerate(RULES)}
+        return sorted(found, key=lambda rule: (rule == ORACLE, order.get(rule.partition("@")[0], len(order))))
 
     @property
     def groups(self) -> list[tuple[int, str]]:
