@@ -34,7 +34,7 @@ def test_a_method_keeps_what_is_set_for_it(tmp_path: Path) -> None:
 def test_seeds_are_averaged(tmp_path: Path) -> None:
     def point(lr: float, seed: int, accuracy: float) -> Point:
         record = {"round": 1, "accuracy": accuracy, "accuracy_float": 0.5, "loss": 1.0, "uplink_bytes": 9}
-        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, record)
+        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, record, validated=True)
 
     done = [point(0.1, 0, 0.9), point(0.1, 1, 0.5), point(0.2, 0, 0.8), point(0.2, 1, 0.8)]
     assert best(done).settings == ("method.lr=0.2",)
@@ -78,3 +78,16 @@ def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsy
     assert accuracies[table["best"][0]] == max(accuracies.values())
     assert f"best: {table['best'][0]}" in capsys.readouterr().out
     assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize("validation", ["0", "0.2"])
+def test_a_choice_says_whether_the_test_examples_made_it(
+    validation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [part for setting in [*FAST, f"data.validation={validation}"] for part in ("--set", setting)]
+    with pytest.raises(SystemExit):
+        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
+    assert ("chosen by the test examples" in capsys.readouterr().out) == (validation == "0")
+    table = json.loads((tmp_path / "sweep.json").read_text())
+    assert [row["validated"] for row in table["runs"]] == [validation != "0"] * 2
+    assert ("0.2 of the training examples" in (tmp_path / "report.html").read_text()) == (validation != "0")

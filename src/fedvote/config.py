@@ -20,9 +20,14 @@ from fedvote.tables import anywhere, apply, build, check_order
 @dataclass(frozen=True)
 class DataConfig:
     name: str = "digits"  # a dataset, or FILE.py:NAME: a function that returns one, made by fedvote.from_arrays
+    validation: float = (
+        0.0  # judge by this share of the training examples, which clients do not get; 0: by the test ones
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", anywhere(self.name))
+        if not 0 <= self.validation < 1:
+            raise ConfigError(f"data.validation is {self.validation}, expected a share: 0, or more and less than 1")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fedvote.attacks import Nothing
 from fedvote.config import Config, read
 from fedvote.core import ConfigError, DataError, Dataset, FedVoteError, Key, reason
 from fedvote.data import DATASETS, load
+from fedvote.data.held_out import hold_out
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
 from fedvote.deployed import save_network
@@ -67,9 +68,16 @@ def dataset(name: str) -> Dataset:
     return made
 
 
+def divided(config: Config, data: Dataset) -> Dataset:
+    """What clients train on and the model is judged by, of the data that a configuration names."""
+    if not config.data.validation:
+        return data
+    return hold_out(data, config.data.validation, Key(config.seed).numpy("validation"))
+
+
 def division(config: Config) -> RenderableType:
     """A drawing of which client has which classes."""
-    data = dataset(config.data.name)
+    data = divided(config, dataset(config.data.name))
     rng = Key(config.seed).numpy("partition")
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
 
@@ -78,7 +86,12 @@ def simulation(
     config: Config, device: str = "auto", data: Dataset | None = None, owned: Sequence[Tensor] | None = None
 ) -> Simulation:
     """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
-    data = data or dataset(config.data.name)
+    if owned is not None and config.data.validation:
+        raise ConfigError(
+            f"data.validation is {config.data.validation}, but clients bring data of their own, of which nobody can "
+            "hold out any: leave it at 0, and give the server the examples to judge by"
+        )
+    data = divided(config, data or dataset(config.data.name))
     module = make_model(config.model.name, data.shape, len(data.classes))
     return Simulation.of(
         module,

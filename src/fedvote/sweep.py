@@ -31,6 +31,7 @@ class Point:
     settings: tuple[str, ...]
     folder: Path
     record: dict[str, Any]
+    validated: bool  # judged by training examples that were held out, not by the test ones
 
 
 def points(over: Sequence[str]) -> list[tuple[str, ...]]:
@@ -74,7 +75,7 @@ def sweep(
         snapshots = run(config, folder, device=device, resume=True)
         for _ in watch(snapshots, config.rounds, folder.rounds_done()):
             pass
-        yield Point(point, folder.path, folder.metrics()[-1])
+        yield Point(point, folder.path, folder.metrics()[-1], config.data.validation > 0)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,10 @@ def best(done: Sequence[Point]) -> Mean:
 
 def save(done: Sequence[Point], file: Path) -> None:
     names = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes")
-    rows = [{"settings": list(p.settings), **{name: p.record[name] for name in names}} for p in done]
+    rows = [
+        {"settings": list(p.settings), "validated": p.validated, **{name: p.record[name] for name in names}}
+        for p in done
+    ]
     over_seeds = [
         {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}
         for m in means(done)

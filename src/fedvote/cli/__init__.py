@@ -119,6 +119,8 @@ def sweep(
             typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
     typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
+    if not all(point.validated for point in done):
+        typer.echo("that was chosen by the test examples; --set data.validation=0.1 chooses by held-out training ones")
 
 
 @app.command()

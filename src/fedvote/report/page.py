@@ -67,8 +67,15 @@ def header(runs: Sequence[Run]) -> Html:
     facts = {name: in_common([run.setting(*path) for run in runs]) for name, path in FACTS.items()}
     facts["clients a round"] = in_common([cohort(run) for run in runs])
     facts["rounds"] = in_common([progress(run) for run in runs])
+    if any(run.setting("data", "validation") for run in runs):
+        facts["judged by"] = in_common([judged_by(run) for run in runs])
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
     return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title(runs)), tag("dl", *pairs))
+
+
+def judged_by(run: Run) -> str:
+    share = run.setting("data", "validation")
+    return f"{share:.3g} of the training examples" if isinstance(share, float) and share else "the test examples"
 
 
 def in_common(values: Sequence[object]) -> str:
