@@ -1,0 +1,82 @@
+"""Layers that cannot be voted on are named, with the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import pytest
+import torch
+from torch import nn
+
+from fedvote.core import ModelError
+from fedvote.network import Network
+from fedvote.validate import problems
+
+
+class Complex(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.phase = nn.Parameter(torch.zeros(2, dtype=torch.complex64))
+
+
+def old_weight_norm() -> nn.Module:
+    with pytest.warns(FutureWarning):
+        return nn.utils.weight_norm(nn.Linear(2, 2))
+
+
+BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "drop": (lambda: nn.Dropout(0.5), "drop (Dropout) draws random numbers*remove it or set p=0"),
+    "drop2d": (lambda: nn.Dropout2d(), "drop2d (Dropout2d) draws random numbers*remove it or set p=0"),
+    "rrelu": (lambda: nn.RReLU(), "rrelu (RReLU) draws random numbers*use nn.LeakyReLU"),
+    "lstm": (lambda: nn.LSTM(2, 2), "lstm (LSTM) is recurrent*build it from nn.Linear"),
+    "cell": (lambda: nn.GRUCell(2, 2), "cell (GRUCell) is recurrent*build it from nn.Linear"),
+    "lazy": (lambda: nn.LazyLinear(2), "lazy (LazyLinear) has no shape yet*run one batch through*"),
+    "lazynorm": (
+        lambda: nn.LazyBatchNorm2d(affine=False),
+        "lazynorm (LazyBatchNorm2d) has no shape yet*run one batch through*",
+    ),
+    "sync": (lambda: nn.SyncBatchNorm(2), "sync (SyncBatchNorm) mixes processes*use nn.BatchNorm2d"),
+    "instance": (
+        lambda: nn.InstanceNorm2d(2, track_running_stats=True),
+        "instance (InstanceNorm2d) keeps running statistics*set track_running_stats=False",
+    ),
+    "old": (old_weight_norm, "old (Linear) computes its weights from others*remove its parametrizations"),
+    "new": (
+        lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
+        "new (ParametrizedLinear) computes its weights from others*remove its parametrizations",
+    ),
+    "complex": (Complex, "complex (Complex) has phase of torch.complex64*make it float32"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_layer_that_cannot_be_voted_on_is_named_with_its_fix(name: str) -> None:
+    make, pattern = BAD[name]
+    found = problems(nn.ModuleDict({name: make(), "fine": nn.Linear(2, 2)}))
+    assert len(found) == 1 and fnmatchcase(found[0], pattern)
+
+
+def test_every_offending_layer_is_named_at_once() -> None:
+    inner = nn.ModuleDict({name: make() for name, (make, _) in BAD.items()})
+    with pytest.raises(ModelError) as refusal:
+        Network(nn.Sequential(nn.Linear(2, 2), inner))
+    start, *found = str(refusal.value).replace("vote: ", "vote; ", 1).split("; ")
+    assert start.startswith(f"{len(BAD)} layer(s) cannot be trained by vote")
+    for sentence, (_, pattern) in zip(found, BAD.values(), strict=True):
+        assert fnmatchcase(sentence, f"1.{pattern}*")
+
+
+def test_a_network_that_is_an_offending_layer_itself_is_named() -> None:
+    assert problems(nn.LSTM(2, 2)) == [
+        "the network itself (LSTM) is recurrent and cannot be stacked: build it from nn.Linear"
+    ]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Dropout(0.0), nn.InstanceNorm2d(2), nn.GroupNorm(1, 2), nn.LeakyReLU(), nn.BatchNorm3d(2), nn.PReLU()],
+    ids=repr,
+)
+def test_a_layer_that_can_be_stacked_is_not_refused(layer: nn.Module) -> None:
+    assert problems(nn.Sequential(nn.Linear(2, 2), layer)) == []

@@ -1,0 +1,86 @@
+"""A network is tried on the shape of the data before the first round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fedvote.core import ModelError
+from fedvote.network import Network
+from tests.network.cases import CASES, Case, every_case
+
+
+@every_case
+def test_a_network_that_fits_the_data_passes_its_trial(case: Case) -> None:
+    case.network().check(case.shape, 3)
+
+
+def test_a_wrong_input_size_is_refused_naming_the_layer() -> None:
+    network = CASES["conv2d"].network()
+    with pytest.raises(ModelError, match=r"fails at layer '6' on inputs of shape \(1, 12, 12\)"):
+        network.check((1, 12, 12), 3)
+    with pytest.raises(ModelError, match=r"fails at layer '0' on inputs of shape \(3, 8, 8\)"):
+        network.check((3, 8, 8), 3)
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d(5), nn.BatchNorm1d(4)], ids=repr)
+def test_a_batch_norm_that_does_not_fit_is_refused(norm: nn.Module) -> None:
+    network = Network(nn.Sequential(nn.Conv2d(1, 4, 3), norm, nn.Flatten(), nn.Linear(144, 3)))
+    with pytest.raises(ModelError, match="fails at layer '1'"):
+        network.check((1, 8, 8), 3)
+
+
+def test_a_wrong_number_of_classes_is_refused_naming_both() -> None:
+    with pytest.raises(ModelError, match=r"outputs of shape \(3,\).*the data has 10 classes.*last layer"):
+        CASES["conv2d"].network().check((1, 8, 8), 10)
+
+
+class Forward(nn.Module):
+    """Two layers, and whatever is done to their output."""
+
+    def __init__(self, then: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.layers, self.then = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3)), then
+
+    def forward(self, x: Tensor) -> object:
+        return self.then(self.layers(x))
+
+
+def fails_without_a_word(y: Tensor) -> Tensor:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("then", "saying"),
+    [
+        (lambda y: F.dropout(y, 0.5), "random"),
+        (lambda y: y if y.sum() > 0 else -y, "data-dependent control flow|item"),
+        (lambda y: y[:, 7], "index 7 is out of bounds"),
+        (fails_without_a_word, "AssertionError"),
+        (lambda y: (y, y), r"gives a tuple .* expected \(3,\)"),
+    ],
+    ids=["functional dropout", "control flow", "index", "no message", "two outputs"],
+)
+def test_a_forward_that_cannot_be_stacked_is_refused(then: Callable[[Tensor], object], saying: str) -> None:
+    with pytest.raises(ModelError, match=saying):
+        Network(Forward(then)).check((4,), 3)
+
+
+class Reused(nn.Module):
+    """One batch norm at two places: there would be statistics for the second alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.norm, self.out = nn.Linear(4, 4), nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(self.norm(self.b(self.norm(self.a(x)))))
+        return out
+
+
+def test_a_batch_norm_that_runs_twice_is_refused() -> None:
+    with pytest.raises(ModelError, match="batch norm norm runs more than once"):
+        Network(Reused()).check((4,), 3)
