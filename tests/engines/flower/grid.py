@@ -16,6 +16,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedvote.config import Config, parse
 from fedvote.engines.flower.client_app import app as client_app
+from fedvote.engines.flower.messages import answer, read_answer
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
 from fedvote.experiment import record, simulation
@@ -175,3 +176,17 @@ def run(folder: Path, behave: dict[int, Behaviour], *settings: str, grid: FakeGr
     grid = grid or grid_of(4)
     grid.behave = {number(grid, client): then for client, then in behave.items()}
     return [snapshot.record for snapshot in elect(small(*PATIENT, *settings), grid, folder)]
+
+
+def alter(change: Callable[[bytes], bytes]) -> Behaviour:
+    """A node whose frame is changed on the way."""
+
+    def behave(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        frame = read_answer(grid.turn(node, message))
+        return [(1.0, answer(change(frame), message))]
+
+    return behave
+
+
+def flip(frame: bytes) -> bytes:
+    return frame[:-9] + bytes([frame[-9] ^ 1]) + frame[-8:]
