@@ -34,7 +34,6 @@ from fedvote.folder import environment
 from fedvote.methods import FedVote
 from fedvote.network import Network
 from fedvote.paper.hostile import RULES, settings_of
-from fedvote.reputation import REPUTATIONS
 
 ATTACKS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -52,9 +51,8 @@ ATTACKS: dict[str, tuple[str, ...]] = {
     "copycat 30 %": ("attack=copycat", "attack.share=0.3"),
     "copycat 10 %": ("attack=copycat", "attack.share=0.1"),
     "copycat of 6": ("attack=copycat", "attack.victims=6"),
-    "insider": ("attack=insider", "attack.rule={rule}"),
+    "insider": ("attack=insider",),
 }
-"""What hostile clients do; the insider knows the rule that it has to pass."""
 MAIN = ("inverse", "label-flip", "random", "omniscient")
 KNOWN = [*RULES, "oracle cut"]
 
@@ -153,12 +151,11 @@ def main() -> None:
             common = [f"rounds={options.rounds}", f"seed={seed}", f"federation.hostile={hostile}", *options.engine]
             ruled = settings_of(rule.removeprefix("oracle "), hostile, clients)
             voted = [] if any(setting.startswith("method=") for setting in ruled) else options.set
-            attacked = [setting.format(rule=rule if rule in REPUTATIONS else "camps") for setting in ATTACKS[attack]]
             twin = f"{rule.replace('trimmed mean', 'median')}/{attack}/{hostile}/{seed}"
             if rule.startswith("trimmed mean") and 2 * hostile + 1 == clients and twin in done["runs"]:
                 run = {**done["runs"][twin], "same_as": twin}  # of which one client is left, the middle
             else:
-                run = measure(rule, [*common, *voted, *ruled, *attacked], options.preset, data, shared)
+                run = measure(rule, [*common, *voted, *ruled, *ATTACKS[attack]], options.preset, data, shared)
             done["runs"][name] = run
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(done) + "\n")

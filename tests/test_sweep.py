@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,10 +32,30 @@ def test_a_method_keeps_what_is_set_for_it(tmp_path: Path) -> None:
     assert read(str(same.folder / "config.toml")).method == read("quickstart").method
 
 
+def judged(accuracy: float, lost: bool = False) -> dict[str, Any]:
+    """The record of a round of two clients."""
+    others = dict.fromkeys(("accuracy_calibrated", "accuracy_float", "loss"), 0.5)
+    sent = {"clients": [0, 1], "uplink_bytes": 9, "downlink_bytes": 5}
+    refused = {"refused": dict.fromkeys("01", "no number")} if lost else {}
+    return {"round": 1, "accuracy": accuracy, **others, **sent, **refused}
+
+
+def test_what_was_never_counted_is_not_the_best(tmp_path: Path) -> None:
+    failed = Point(("method.lr=9",), tmp_path, [judged(0.9, lost=True), judged(0.9)], validated=False)
+    trained = Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)
+    assert best([failed, trained]).settings == ("method.lr=1",) and best([failed]).settings == ("method.lr=9",)
+    assert str(failed).endswith("in 1 of 2 rounds nobody was counted") and "nobody" not in str(trained)
+
+
+def test_bytes_are_those_of_all_rounds(tmp_path: Path) -> None:
+    save([Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)], tmp_path / "sweep.json")
+    (row,) = json.loads((tmp_path / "sweep.json").read_text())["runs"]
+    assert (row["uplink_bytes"], row["downlink_bytes"], row["lost_rounds"]) == (18, 10, 0)
+
+
 def test_seeds_are_averaged(tmp_path: Path) -> None:
     def point(lr: float, seed: int, accuracy: float) -> Point:
-        record = {"round": 1, "accuracy": accuracy, "accuracy_float": 0.5, "loss": 1.0, "uplink_bytes": 9}
-        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, record, validated=True)
+        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, [judged(accuracy)], validated=True)
 
     done = [point(0.1, 0, 0.9), point(0.1, 1, 0.5), point(0.2, 0, 0.8), point(0.2, 1, 0.8)]
     assert best(done).settings == ("method.lr=0.2",)

@@ -7,7 +7,7 @@ import json
 import re
 import statistics
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from fedvote.config import read
 from fedvote.core import ConfigError
 from fedvote.draft import write
 from fedvote.experiment import run
-from fedvote.folder import RunFolder
+from fedvote.folder import RunFolder, uncounted
 from fedvote.progress import watch
 
 SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets
@@ -30,8 +30,26 @@ class Point:
 
     settings: tuple[str, ...]
     folder: Path
-    record: dict[str, Any]
+    records: Sequence[Mapping[str, Any]]  # of every round
     validated: bool  # judged by training examples that were held out, not by the test ones
+
+    @property
+    def accuracy(self) -> float:
+        """Of the deployed model, after the last round."""
+        return float(self.records[-1]["accuracy"])
+
+    @property
+    def lost(self) -> int:
+        """Rounds in which nobody was counted: at a rate, for instance, at which weights grow beyond all bounds."""
+        return sum(map(uncounted, self.records))
+
+    def sent(self, way: str) -> int:
+        """Bytes of all clients in all rounds."""
+        return sum(record[f"{way}link_bytes"] for record in self.records)
+
+    def __str__(self) -> str:
+        lost = f"  in {self.lost} of {len(self.records)} rounds nobody was counted" if self.lost else ""
+        return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{lost}"
 
 
 def points(over: Sequence[str]) -> list[tuple[str, ...]]:
@@ -75,7 +93,7 @@ def sweep(
         snapshots = run(config, folder, device=device, resume=True)
         for _ in watch(snapshots, config.rounds, folder.rounds_done()):
             pass
-        yield Point(point, folder.path, folder.metrics()[-1], config.data.validation > 0)
+        yield Point(point, folder.path, folder.metrics(), config.data.validation > 0)
 
 
 @dataclass(frozen=True)
@@ -84,6 +102,7 @@ class Mean:
 
     settings: tuple[str, ...]  # without the seed
     accuracies: tuple[float, ...]
+    lost: int = 0  # rounds of theirs in which nobody was counted
 
     @property
     def accuracy(self) -> float:
@@ -100,23 +119,33 @@ class Mean:
 
 def means(done: Sequence[Point]) -> list[Mean]:
     """Accuracy of the deployed model after the last round, over seeds."""
-    found: dict[tuple[str, ...], list[float]] = {}
+    found: dict[tuple[str, ...], list[Point]] = {}
     for point in done:
         settings = tuple(setting for setting in point.settings if not setting.startswith("seed="))
-        found.setdefault(settings, []).append(point.record["accuracy"])
-    return [Mean(settings, tuple(accuracies)) for settings, accuracies in found.items()]
+        found.setdefault(settings, []).append(point)
+    return [
+        Mean(settings, tuple(point.accuracy for point in alike), sum(point.lost for point in alike))
+        for settings, alike in found.items()
+    ]
 
 
 def best(done: Sequence[Point]) -> Mean:
-    """The settings that are the most accurate, on average over their seeds."""
-    return max(means(done), key=lambda mean: mean.accuracy)
+    """The most accurate settings, on average over their seeds; of those that lost no round, if there are any."""
+    return max(means(done), key=lambda mean: (not mean.lost, mean.accuracy))
 
 
 def save(done: Sequence[Point], file: Path) -> None:
-    names = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes")
+    names = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss")
     rows = [
-        {"settings": list(p.settings), "validated": p.validated, **{name: p.record[name] for name in names}}
-        for p in done
+        {
+            "settings": list(point.settings),
+            "validated": point.validated,
+            **{name: point.records[-1][name] for name in names},
+            "uplink_bytes": point.sent("up"),
+            "downlink_bytes": point.sent("down"),
+            "lost_rounds": point.lost,
+        }
+        for point in done
     ]
     over_seeds = [
         {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}

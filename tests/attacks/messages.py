@@ -6,6 +6,7 @@ import torch
 
 from fedvote.attacks import Attack, Seen
 from fedvote.core import Key, Message
+from fedvote.reputation import Reputation
 from tests.toy import assert_same, copied
 
 KEYS = [Key(0, 7, 3), Key(0, 7, 5)]
@@ -41,12 +42,13 @@ def sent(
     clients: int = 5,
     unmoved: Message | None = None,
     scales: tuple[str, ...] = (),
+    rule: Reputation | None = None,
 ) -> Message:
     """What as many hostile clients as have a row in `own` send; nothing else may change by it."""
     hostile = len(next(iter(own.values())))
     keys = [Key(0, round, client) for client in range(3, 3 + 2 * hostile, 2)]
     before, seen = copied(own), copied(honest or {})
-    message = attack.tamper(Seen(own, honest or {}, keys, clients, unmoved or {}, scales))
+    message = attack.tamper(Seen(own, honest or {}, keys, clients, unmoved or {}, scales, rule))
     assert_same(own, before)
     assert_same(honest or {}, seen)
     assert {name: (rows.shape, rows.dtype) for name, rows in message.items()} == {

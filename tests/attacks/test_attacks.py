@@ -71,6 +71,13 @@ def test_random_votes_are_fair_coins_of_the_same_alphabet() -> None:
         assert not torch.equal(noise[0], noise[1])
 
 
+def test_random_levels_are_as_large_as_those_that_it_would_have_sent_with_any_sign() -> None:
+    own = {**many([0, 0, 0, 0, 0, 0, 0, 3]), "norm": torch.ones(2, 1)}
+    noise = sent(Random(), own, scales=("norm",))["votes"].float()
+    assert ((noise == 0) | (noise.abs() == 3)).all() and noise.mean().abs() < 0.1
+    assert float(noise.norm()) == pytest.approx(float(own["votes"].float().norm()), rel=0.1)
+
+
 def test_random_updates_share_mean_and_deviation_with_honest_ones() -> None:
     own = {"voted": 3 + 0.5 * torch.randn(2, 5000, generator=Key(2).torch("weights"))}
     noise = sent(Random(), own)["voted"]

@@ -14,7 +14,6 @@ from fedvote.config import Config
 from fedvote.core import Key, Message
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
-from fedvote.reputation import Cut
 from fedvote.rounds import hostile_turn
 from fedvote.tables import as_table, build, to_toml
 from tests.attacks.messages import leaning, many, sent
@@ -27,7 +26,7 @@ VARIANTS: dict[str, Attack] = {
     "inner-product large": InnerProduct(epsilon=10),
     "min-max std strongest": MinMax("std", "strongest"),
     "min-max sign": MinMax("sign"),
-    "insider cut strongest": Insider(Cut(), "strongest"),
+    "insider strongest": Insider("strongest"),
 }
 EVERY = {name: kind() for name, kind in ATTACKS.items()} | VARIANTS
 HONEST, HOSTILE = {0, 2, 4}, {1, 3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
@@ -13,6 +13,8 @@ from fedvote.attacks import Insider, MinMax, Omniscient
 from fedvote.attacks.insider import HALVINGS
 from fedvote.config import read
 from fedvote.core import ConfigError, Key, State
+from fedvote.experiment import simulation
+from fedvote.methods import FedVote
 from fedvote.quantize import BINARY
 from fedvote.reputation import Ballots, Camps, Cut, Reputation, Uniform, Verdict
 from tests.attacks.messages import floats, leaning, sent, votes
@@ -31,7 +33,7 @@ def weights(rule: Reputation, hostile_HN: Tensor, honest_GN: Tensor) -> Tensor:
 @pytest.mark.parametrize("rule", [Camps(), Cut()], ids=str)
 def test_nobody_is_left_out_and_only_votes_against_the_plurality_are_changed(rule: Reputation) -> None:
     own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
-    forged = sent(Insider(rule), own, honest)["votes"]
+    forged = sent(Insider(), own, honest, rule=rule)["votes"]
     assert (weights(rule, forged, honest["votes"]) > 0).all()
     changed, plurality = forged != own["votes"], honest["votes"].sum(0).sign().char()
     assert changed.sum(1).min() > 0 and (forged == -plurality)[changed].all()
@@ -39,7 +41,7 @@ def test_nobody_is_left_out_and_only_votes_against_the_plurality_are_changed(rul
 
 def test_more_flips_would_not_pass() -> None:
     own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
-    forged = sent(Insider(), own, honest)["votes"]
+    forged = sent(Insider(), own, honest, rule=Camps())["votes"]
     plurality = honest["votes"].sum(0).sign().char()
     more = torch.where(torch.arange(N) % 8 == 0, -plurality, forged)
     assert (weights(Camps(), more, honest["votes"]) == 0).any()
@@ -50,22 +52,23 @@ def test_among_fewer_attackers_as_among_many_all_flip_the_same_weights() -> None
     plurality = honest["votes"].sum(0).sign()
     for attackers in (1, 5):
         own = leaning(attackers, N, seed=3)
-        forged = sent(Insider(), own, honest)["votes"]
+        forged = sent(Insider(), own, honest, rule=Camps())["votes"]
         open_to_all = (own["votes"] == plurality).all(0)
         flipped = (forged != own["votes"])[:, open_to_all]
         assert torch.equal(flipped.any(0), flipped.all(0))
 
 
-def test_a_rule_that_lets_everything_pass_gets_the_opposite_of_the_plurality() -> None:
+@pytest.mark.parametrize("rule", [Uniform(), None], ids=str)
+def test_a_rule_that_lets_everything_pass_gets_the_opposite_of_the_plurality(rule: Reputation | None) -> None:
     own, honest = leaning(2, 2 ** (HALVINGS - 1)), leaning(3, 2 ** (HALVINGS - 1), seed=2)
-    assert_same(sent(Insider(Uniform()), own, honest), sent(Omniscient(), own, honest))
+    assert_same(sent(Insider(), own, honest, rule=rule), sent(Omniscient(), own, honest))
 
 
 @pytest.mark.parametrize("flip", ["weakest", "strongest"])
 def test_votes_are_flipped_where_the_plurality_leads_by_least_or_by_most(flip: str) -> None:
     own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
     lead = honest["votes"].sum(0).abs()
-    changed = (sent(Insider(flip=flip), own, honest)["votes"] != own["votes"]).any(0)
+    changed = (sent(Insider(flip=flip), own, honest, rule=Camps())["votes"] != own["votes"]).any(0)
     mean, others = lead[changed].float().mean(), lead[~changed].float().mean()
     assert mean < others - 1 if flip == "weakest" else mean > others + 1
 
@@ -84,7 +87,7 @@ class OneOfThem(Uniform):
 def test_one_attacker_that_is_left_out_is_one_too_many() -> None:
     """Their ballots differ until all votes are flipped: so one is not."""
     own, honest = votes([1, 1, 1, -1], [1, 1, -1, 1]), votes([1, 1, 1, 1], [-1, 1, 1, 1], [1, -1, 1, 1])
-    forged = sent(Insider(OneOfThem()), own, honest)["votes"]
+    forged = sent(Insider(), own, honest, rule=OneOfThem())["votes"]
     assert not torch.equal(forged[0], forged[1]) and int((forged == -1).sum()) > int((own["votes"] == -1).sum())
 
 
@@ -93,8 +96,28 @@ def test_floats_are_pushed_as_in_min_max() -> None:
     assert_same(sent(Insider(), honest, honest), sent(MinMax(), honest, honest))
 
 
-def test_the_rule_is_part_of_the_configuration() -> None:
-    settings = ["attack=insider", "attack.rule=camps", "attack.rule.gap=5", "attack.flip=strongest"]
-    assert read("quickstart", settings).attack == Insider(Camps(gap=5), "strongest")
+@dataclass(frozen=True)
+class Noted(Camps):
+    """Counts how often it is asked."""
+
+    asked: list[int] = field(default_factory=list, compare=False)
+
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        self.asked.append(len(ballots.votes_KD))
+        return super().judge(memory, ballots, key)
+
+
+def test_the_rule_that_it_tries_is_the_servers_own() -> None:
+    rule = Noted()
+    made = simulation(
+        read("quickstart", ["attack=insider", "federation.hostile=4", "local.steps=1", "rounds=1"]), "cpu"
+    )
+    assert isinstance(made.method, FedVote)
+    list(replace(made, method=replace(made.method, reputation=rule)).run())
+    assert rule.asked == [11] * (HALVINGS + 1)  # and once by the server
+
+
+def test_which_votes_are_flipped_is_one_of_two_words() -> None:
+    assert read("quickstart", ["attack=insider", "attack.flip=strongest"]).attack == Insider("strongest")
     with pytest.raises(ConfigError, match=re.escape("flip is 'most', expected one of: weakest, strongest")):
         Insider(flip="most")

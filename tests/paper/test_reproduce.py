@@ -56,6 +56,7 @@ def test_the_command_shows_a_table_and_writes_numbers_page_drawing_and_index(
     assert stop.value.code == 0
     said = capsys.readouterr()
     assert said.out.startswith(EXPERIMENTS["figure-5"].about) and all(row in said.out for row in ROWS)
+    assert f"changed: {', '.join(SMALL)}, rounds=1\n" in said.out
     assert "1/2 FedVote binary, seed 0" in said.err
     found = json.loads((tmp_path / "figure-5.json").read_text())
     for cell in found["cells"]:

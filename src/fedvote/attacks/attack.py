@@ -7,13 +7,16 @@ broadcast, and how many clients there are.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
 from fedvote.core import Key, Message
+
+if TYPE_CHECKING:
+    from fedvote.reputation import Reputation
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Seen:
     keys: Sequence[Key] = ()  # of the hostile clients
     clients: int = 0  # of the round, H + G
     unmoved: Message = field(default_factory=dict)  # what a client that learns nothing sends; not named here: zeros
-    scales: Container[str] = ()  # tensors that only say how large the others are
+    scales: Collection[str] = ()  # tensors that only say how large the others are
+    rule: Reputation | None = None  # by which the server weighs clients, if it does
 
     @property
     def bulk(self) -> list[str]:

@@ -3,12 +3,12 @@
 Each attacker trains honestly and votes as it would, except on some weights, the same for all attackers, on which it
 votes against the honest plurality. How many these are is settled by trying: all attackers run the server's rule on the
 ballots of the round, as if everybody were in good standing, and take the most with which none of them is left out.
-Floats have no such rule, and are pushed as in min-max.
+Where votes are not weighed, everything passes. Floats have no such rule, and are pushed as in min-max.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -18,7 +18,7 @@ from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.min_max import pushed
 from fedvote.attacks.together import alphabet_of, check_flip, flips
 from fedvote.core import Message
-from fedvote.reputation import REPUTATIONS, Ballots, Camps, Reputation
+from fedvote.reputation import Ballots, Uniform
 
 HALVINGS = 12  # of the range in which the number of flips is looked for
 
@@ -27,7 +27,6 @@ HALVINGS = 12  # of the range in which the number of flips is looked for
 class Insider(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    rule: Reputation = field(default=Camps(), metadata={"registry": REPUTATIONS})  # which it has to pass
     flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
 
     def __post_init__(self) -> None:
@@ -62,10 +61,11 @@ class Insider(Attack):
         return forged(most)
 
     def passes(self, forged_HN: Tensor, honest_GN: Tensor, seen: Seen, name: str) -> bool:
-        """Whether the rule gives every attacker a weight."""
+        """Whether the server's rule gives every attacker a weight."""
+        rule = seen.rule or Uniform()
         votes_KN = torch.cat([forged_HN, honest_GN])
         clients_K = torch.arange(len(votes_KN), device=votes_KN.device)
         start_N = seen.unmoved.get(name, torch.zeros_like(votes_KN[0], dtype=torch.float32))
-        memory = {part: values.to(votes_KN.device) for part, values in self.rule.init(len(votes_KN)).items()}
+        memory = {part: values.to(votes_KN.device) for part, values in rule.init(len(votes_KN)).items()}
         ballots = Ballots(votes_KN, clients_K, start_N, alphabet_of(votes_KN))
-        return bool((self.rule.judge(memory, ballots, seen.shared).soft_K[: len(forged_HN)] > 0).all())
+        return bool((rule.judge(memory, ballots, seen.shared).soft_K[: len(forged_HN)] > 0).all())

@@ -1,6 +1,7 @@
 """Random perturbation: votes at random, or Gaussian updates with the mean and deviation of honest ones (Section VI).
 
-Knows its own message alone, and takes its statistics from there.
+Knows its own message alone, and takes its statistics from there. Of whole numbers that a scale makes an update of it
+draws as many of each size as it would have sent, with random signs: the update is as long as an honest one.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ class Random(Attack):
         sent = dict(seen.own)
         for name in seen.bulk:
             rows, start = zip(seen.own[name], seen.keys, strict=True), seen.unmoved.get(name, 0)
-            sent[name] = torch.stack([_noise(row, start, key.torch(f"attack {name}", row.device)) for row, key in rows])
+            sent[name] = torch.stack(
+                [_noise(row, start, bool(seen.scales), key.torch(f"attack {name}", row.device)) for row, key in rows]
+            )
         return sent
 
 
-def _noise(row: Tensor, start: Tensor | int, generator: torch.Generator) -> Tensor:
+def _noise(row: Tensor, start: Tensor | int, scaled: bool, generator: torch.Generator) -> Tensor:
     if row.is_floating_point():
         update = row - start
         return start + update.mean() + update.std() * torch.randn(row.shape, generator=generator, device=row.device)
+    if scaled:
+        drawn: Tensor = row[torch.randint(len(row), row.shape, generator=generator, device=row.device)]
+        return torch.where(torch.rand(row.shape, generator=generator, device=row.device) < 0.5, drawn, -drawn)
     values: Tensor = row.unique()
     return values[torch.randint(len(values), row.shape, generator=generator, device=row.device)]

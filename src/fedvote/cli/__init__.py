@@ -109,7 +109,7 @@ def sweep(
     try:
         for point in run_sweep(source, over, set or [], folder, device):
             done.append(point)
-            typer.echo(f"{' '.join(point.settings):40}  accuracy {point.record['accuracy']:6.1%}")
+            typer.echo(str(point))
     except KeyboardInterrupt:
         typer.echo(f"stopped after {len(done)} runs; the same command goes on where it was", err=True)
         raise typer.Exit(130) from None

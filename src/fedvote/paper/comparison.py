@@ -100,14 +100,15 @@ class Compared:
             "rounds": in_common([each.rounds for each in self.runs]),
             "seeds": in_common(sorted({seed for each in self.runs for seed in each.by_seed})),
             **{name: self.environment[name] for name in ("device", "torch")},
-            **({"changed by --set": ", ".join(self.asked.settings)} if self.asked.settings else {}),
+            **({"changed": changed} if (changed := self.asked.changed) else {}),
         }
         note = [section("Beside the paper", explain=self.comparison.note)] if self.comparison.note else []
         return Page(self.comparison.about, facts, [view.section(), *note], view.charts)
 
     def text(self) -> str:
         view = self.comparison.show(self.runs)
-        return table([dict(zip(view.head, row, strict=True)) for row in view.rows])
+        lines = table([dict(zip(view.head, row, strict=True)) for row in view.rows])
+        return f"{lines}\nchanged: {changed}" if (changed := self.asked.changed) else lines
 
 
 def configured(cell: Cell, seed: int, asked: Asked) -> Config:

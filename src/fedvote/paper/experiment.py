@@ -28,6 +28,11 @@ class Asked:
         if any(setting.startswith("seed=") for setting in self.settings):
             raise ConfigError("a seed is set, expected how many to run, 0 and on: --seeds N")
 
+    @property
+    def changed(self) -> str:
+        """What is not as the experiment has it."""
+        return ", ".join([*self.settings, *([f"rounds={self.rounds}"] if self.rounds is not None else [])])
+
     def choose(self, rows: Iterable[str], about: str) -> list[str]:
         """Those rows of an experiment that are wanted."""
         known = list(dict.fromkeys(rows))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from fedvote.config import Config, read
+from fedvote.config import Config, EngineConfig, FlowerConfig, read
+from fedvote.sweep import in_order
 
 Record = Mapping[str, Any]
 """What was measured in one round."""
@@ -35,9 +36,8 @@ class Runs:
 
     @property
     def as_printed(self) -> bool:
-        """Whether it was run on the paper's data and network, and not on others by --set."""
-        wanted = read(self.cell.preset)
-        return (self.config.data, self.config.model) == (wanted.data, wanted.model)
+        """Whether it was run as the experiment has it, and nothing that matters was changed by --set or --rounds."""
+        return _what_matters(self.config) == _what_matters(read(self.cell.preset, in_order(self.cell.settings)))
 
     @property
     def rounds(self) -> int:
@@ -53,10 +53,15 @@ class Runs:
         """The sum over all rounds until then."""
         return list(accumulate(value or 0.0 for value in self.by_round(metric)))
 
-    def last(self, metric: str) -> list[float]:
-        """What every seed ended with."""
-        measured = ([record[metric] for record in run if metric in record] for run in self.by_seed.values())
+    def last(self, metric: str, rounds: int | None = None) -> list[float]:
+        """What every seed ended with, or had after so many rounds."""
+        measured = ([record[metric] for record in run[:rounds] if metric in record] for run in self.by_seed.values())
         return [values[-1] for values in measured if values]
+
+
+def _what_matters(config: Config) -> Config:
+    """All but the seed and the machines."""
+    return replace(config, seed=0, engine=EngineConfig(), flower=FlowerConfig())
 
 
 def spread(shares: Sequence[float]) -> str:

@@ -73,10 +73,8 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
         return line(runs.cell.row, names, xs, runs.by_round("accuracy"), notes.__getitem__)
 
     def reached(runs: Runs, most: float) -> str:
-        """The best mean accuracy of a round until then."""
-        pairs = zip(sent[runs.cell.row], runs.by_round("accuracy"), strict=True)
-        within = [accuracy for x, accuracy in pairs if x <= most and accuracy is not None]
-        return spread([max(within)]) if within else "no round yet"
+        """The accuracy after the last round that could be sent for so much."""
+        return spread(runs.last("accuracy", sum(x <= most for x in sent[runs.cell.row]))) or "no round yet"
 
     def cells(runs: Runs) -> list[str]:
         total = sent[runs.cell.row][-1]
@@ -89,7 +87,10 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
     x = log_axis(min(totals) / 1.1, max(totals) * 1.1)
     name = "gigabytes sent by all clients so far, logarithmic"
     chart = Chart("accuracy-by-uplink", "Accuracy by uplink", lines, x, name, accuracy_axis(lines))
-    explain = "A point a round; the table has the best round by the time that so much was sent. Means over seeds."
+    explain = (
+        "A point a round, means over seeds; the table has the last round that was sent within so much, and the "
+        "standard deviation over seeds."
+    )
     head = ["Method", *(f"with {most:g} GB" for most in gigabytes), "In all"]
     rows = [[runs.cell.row, *cells(runs)] for runs in every]
     return View(chart.title, explain, head, rows, [chart])
