@@ -11,12 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedvote.core import ConfigError, DataError, Dataset, Key
-from fedvote.data.partition import IID, PARTITIONS, Dirichlet, Partition, Shards, Writer, divide
+from fedvote.data.partition import IID, PARTITIONS, Dirichlet, Partition, Shards, Uneven, Writer, divide
 from fedvote.data.partition.dirichlet import draw, take_turns
 from fedvote.data.show import class_counts
 
 Toy = Callable[..., Dataset]
-COVERING = [IID(), Dirichlet(0.5), Dirichlet(0.01), Dirichlet(100.0), Shards(), Shards(3)]
+COVERING = [
+    IID(),
+    Dirichlet(0.5),
+    Dirichlet(0.01),
+    Dirichlet(100.0),
+    Shards(),
+    Shards(3),
+    Uneven(0.5, 0),
+    Uneven(0.01, 0),
+]
 
 
 @settings(max_examples=60, deadline=None)
@@ -36,7 +45,7 @@ def test_every_sample_has_exactly_one_client(
     assert sorted(np.concatenate(parts).tolist()) == list(range(n))
     for part in parts:
         assert part.dtype == np.int64 and (np.diff(part) > 0).all()
-    if not isinstance(partition, Shards):
+    if not isinstance(partition, Shards | Uneven):
         sizes = [len(part) for part in parts]
         assert max(sizes) - min(sizes) <= 1
 
@@ -53,7 +62,7 @@ def test_one_seed_gives_one_partition(partition: Partition, toy: Toy) -> None:
 
 
 def test_the_registry_makes_every_partition_from_its_fields() -> None:
-    assert list(PARTITIONS) == ["iid", "dirichlet", "writer", "shards"]
+    assert list(PARTITIONS) == ["iid", "dirichlet", "uneven", "writer", "shards"]
     for kind in PARTITIONS.values():
         partition = kind()
         assert kind(**dataclasses.asdict(partition)) == partition
@@ -86,6 +95,27 @@ def test_no_client_gets_only_what_nobody_wanted(toy: Toy) -> None:
     distance = np.abs(counts / 100 - mixtures).sum(1) / 2
     assert distance.max() < 0.35 and distance.mean() < 0.15
     assert counts.sum(0).tolist() == [1000] * 10 and counts.sum(1).tolist() == [100] * 100
+
+
+def test_shares_of_a_class_follow_alpha_and_sizes_differ(toy: Toy) -> None:
+    data = toy(np.arange(10_000) % 10, 10)
+
+    def counts(alpha: float) -> np.ndarray:
+        return class_counts(data, Uneven(alpha, 0).split(data, 20, Key(0).numpy("partition")))
+
+    even, uneven = counts(1000.0), counts(0.1)
+    assert even.min() > 40 and even.max() < 60
+    assert np.ptp(uneven.sum(1)) > 500 and uneven.max(0).mean() > 300  # of the 1000 of a class, at one client of twenty
+
+
+def test_divisions_are_drawn_again_until_everybody_has_enough(toy: Toy) -> None:
+    data = toy(np.arange(1000) % 10, 10)
+    sizes = [[len(part) for part in Uneven(0.2, few).split(data, 10, Key(3).numpy("partition"))] for few in (0, 40)]
+    assert min(sizes[0]) < 40 <= min(sizes[1]) and sum(sizes[1]) == 1000
+    with pytest.raises(
+        DataError, match=r"none of 1000 divisions of 1000 samples by Uneven\(alpha=0.2, min_samples=101\)"
+    ):
+        Uneven(0.2, 101).split(data, 10, Key(0).numpy("partition"))
 
 
 def test_an_empty_class_is_renormalised_away() -> None:
@@ -137,8 +167,9 @@ def test_too_few_writers_or_none_are_refused(toy: Toy) -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_alpha_that_is_no_concentration_is_refused(alpha: float) -> None:
-    with pytest.raises(ConfigError, match=f"alpha is {alpha}, expected a number above 0"):
-        Dirichlet(alpha)
+    for kind in (Dirichlet, Uneven):
+        with pytest.raises(ConfigError, match=f"alpha is {alpha}, expected a number above 0"):
+            kind(alpha)
 
 
 def test_other_fields_out_of_range_are_refused(toy: Toy) -> None:
@@ -146,6 +177,8 @@ def test_other_fields_out_of_range_are_refused(toy: Toy) -> None:
         Shards(0)
     with pytest.raises(ConfigError, match="min_samples is -1"):
         Dirichlet(min_samples=-1)
+    with pytest.raises(ConfigError, match="min_samples is -1"):
+        Uneven(min_samples=-1)
     with pytest.raises(ConfigError, match="min_samples is 0"):
         Writer(min_samples=0)
     with pytest.raises(DataError, match="10 samples give 3 clients 3 each, min_samples is 4"):

@@ -13,13 +13,15 @@ from fedvote.data.partition.base import Partition
 from fedvote.data.partition.dirichlet import Dirichlet
 from fedvote.data.partition.iid import IID
 from fedvote.data.partition.shards import Shards
+from fedvote.data.partition.uneven import Uneven
 from fedvote.data.partition.writer import Writer
 
-__all__ = ["IID", "PARTITIONS", "Dirichlet", "Partition", "Shards", "Writer", "divide"]
+__all__ = ["IID", "PARTITIONS", "Dirichlet", "Partition", "Shards", "Uneven", "Writer", "divide"]
 
 PARTITIONS: dict[str, type[Partition]] = {
     "iid": IID,
     "dirichlet": Dirichlet,
+    "uneven": Uneven,
     "writer": Writer,
     "shards": Shards,
 }

@@ -2,6 +2,10 @@
 
 T.-M. H. Hsu, H. Qi, M. Brown: Measuring the effects of non-identical data distribution for federated visual
 classification, 2019, section 3. The smaller alpha, the fewer classes a client has.
+
+Every example has one client and sizes are even, so that what clients get is milder than what is drawn for them: of 31
+clients with ten classes, the largest class is 54 % of a client's examples on average with alpha = 0.1, where 66 % were
+drawn, and 36 % with 0.5, where 39 % were. clients.json has what each of them got.
 """
 
 from __future__ import annotations

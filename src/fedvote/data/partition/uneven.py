@@ -1,0 +1,46 @@
+"""Uneven classes, uneven sizes: every class is divided among the clients by shares drawn from a Dirichlet distribution.
+
+M. Yurochkin et al.: Bayesian nonparametric federated learning of neural networks, ICML 2019, section 4. The smaller
+alpha, the fewer clients have most of a class, and the more their sizes differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.data.partition.base import Partition, labels
+from fedvote.data.partition.dirichlet import deal
+
+TRIES = 1000  # divisions that are drawn before it is said that none will do
+
+
+@dataclass(frozen=True)
+class Uneven(Partition):
+    alpha: float = 0.5  # the smaller, the fewer clients share a class
+    min_samples: int = 10  # divisions in which a client has fewer are drawn again
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < math.inf:
+            raise ConfigError(f"alpha is {self.alpha}, expected a number above 0.")
+        if self.min_samples < 0:
+            raise ConfigError(f"min_samples is {self.min_samples}, expected 0 or more.")
+
+    def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        y = labels(data)
+        pool_C = np.bincount(y, minlength=len(data.classes))
+        for _ in range(TRIES):
+            # q_c ~ Dir(alpha 1_N)
+            shares_CN = rng.dirichlet(np.full(clients, self.alpha), size=len(pool_C))
+            ends_CN = np.rint(shares_CN.cumsum(axis=1) * pool_C[:, None]).astype(np.int64)
+            ends_CN[:, -1] = pool_C
+            counts_NC = np.diff(ends_CN, axis=1, prepend=0).T
+            if counts_NC.sum(axis=1).min() >= self.min_samples:
+                return deal(y, counts_NC, rng)
+        raise DataError(
+            f"none of {TRIES} divisions of {len(y)} samples by {self} gives each of {clients} clients as many as "
+            "min_samples: ask for fewer clients, fewer samples or a larger alpha."
+        )
