@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from fedvote.bench.codec import entropy_bits
-from fedvote.codecs.guesses import MANY, contexts
+from fedvote.codecs import EntropyVotes
+from fedvote.codecs.guesses import MANY, by_lot, contexts
 from fedvote.core import Key, Message
-from fedvote.lots import lots
+from fedvote.lots import BITS, lots, uniform
 from fedvote.methods import FedVote
+from fedvote.methods.fedpaq import qsgd
 from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_lots
 
 KEY = Key(0, 1, 7)
@@ -109,3 +111,23 @@ def test_nobody_reads_the_ballot_of_one_client_as_anothers() -> None:
     other = method.ballot_codec(down, Key(0, 1, 8))
     assert not torch.equal(other.context, method.ballot_codec(down, KEY).context)
     assert len(other.encode(votes)) > len(method.ballot_codec(down, KEY).encode(votes))
+
+
+@pytest.mark.parametrize("count", [2000, MANY])
+def test_the_context_of_a_level_is_the_octave_of_its_lot(count: int) -> None:
+    lots_D = torch.cat([torch.tensor([0, 1, 2**BITS - 1], dtype=torch.int32), lots(KEY, count - 3)])
+    context_D, expected = by_lot(lots_D)
+    fine = 2 if count >= 2**17 else 0
+    for lot, found in zip(lots_D[:500].tolist(), context_D.tolist(), strict=False):
+        assert found == log2_in_steps(lot + 1, fine)
+    assert int(context_D.max()) == len(expected) - 1 and not context_D[0]
+
+
+@pytest.mark.parametrize(("norm", "times"), [(20.0, 2.0), (400.0, 1.5)], ids=["a bucket", "a whole update"])
+def test_levels_take_much_less_than_without_lots(norm: float, times: float) -> None:
+    x = torch.randn(MANY, generator=Key(2).torch("update"))
+    lots_D = lots(KEY, MANY)
+    level = qsgd(x, torch.tensor(norm), 1, uniform(lots_D))
+    known, unknown = (EntropyVotes(TERNARY, *by_lot(at)) for at in (lots_D, torch.full_like(lots_D, 9)))
+    assert torch.equal(known.decode(known.encode(level)), level)
+    assert times * len(known.encode(level)) < len(unknown.encode(level))

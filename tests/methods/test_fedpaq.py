@@ -23,16 +23,20 @@ DRAWS = 20_000
 def draws(x: Tensor, levels: int) -> Tensor:
     """Many Q(x)."""
     norm: Tensor = torch.linalg.vector_norm(x)
-    return qsgd(x.expand(DRAWS, -1), norm, levels, Key(0).torch("test")) * norm / levels
+    return qsgd(x.expand(DRAWS, -1), norm, levels, drawn(DRAWS, len(x))) * norm / levels
+
+
+def drawn(*shape: int, round: int = 0) -> Tensor:
+    return torch.rand(shape, generator=Key(0, round).torch("test"))
 
 
 @pytest.mark.parametrize("levels", [1, 2, 7, 500])
 def test_qsgd_is_the_formula_by_explicit_loops(levels: int) -> None:
     x = torch.randn(200, generator=Key(0).torch("x"))
-    found = qsgd(x, torch.linalg.vector_norm(x), levels, Key(1).torch("u"))
-    lots = torch.rand(200, generator=Key(1).torch("u")).tolist()
+    lots = drawn(200)
+    found = qsgd(x, torch.linalg.vector_norm(x), levels, lots)
     norm = math.sqrt(sum(value**2 for value in x.tolist()))
-    for value, lot, got in zip(x.tolist(), lots, found.tolist(), strict=True):
+    for value, lot, got in zip(x.tolist(), lots.tolist(), found.tolist(), strict=True):
         low = math.floor(levels * abs(value) / norm)
         probability = levels * abs(value) / norm - low
         assert got == math.copysign(low + (lot < probability), value)
@@ -42,15 +46,15 @@ def test_qsgd_is_the_formula_by_explicit_loops(levels: int) -> None:
 def test_values_on_a_level_are_kept_exactly() -> None:
     x = torch.tensor([3.0, 0.0, -4.0])
     for round in range(20):
-        assert qsgd(x, torch.tensor(5.0), 5, Key(0, round).torch("test")).tolist() == [3, 0, -4]
-        assert qsgd(torch.tensor([0.0, -0.3]), torch.tensor(0.3), 9, Key(0, round).torch("test")).tolist() == [0, -9]
+        assert qsgd(x, torch.tensor(5.0), 5, drawn(3, round=round)).tolist() == [3, 0, -4]
+        assert qsgd(torch.tensor([0.0, -0.3]), torch.tensor(0.3), 9, drawn(2, round=round)).tolist() == [0, -9]
 
 
 def test_nothing_is_above_the_highest_level_even_where_the_norm_is_rounded_down() -> None:
     norm = torch.tensor(1.0)
     x = torch.tensor([1.0]).nextafter(torch.tensor([2.0])).expand(100_000)
     for levels in (1, 3, 2**14 - 1):
-        assert set(qsgd(x, norm, levels, Key(0).torch("test")).tolist()) == {levels}
+        assert set(qsgd(x, norm, levels, drawn(len(x))).tolist()) == {levels}
 
 
 def test_an_update_of_zero_is_zero() -> None:

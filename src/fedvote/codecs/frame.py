@@ -27,7 +27,7 @@ import torch
 from fedvote.core import Codec, Length, Message, UnwritableError, WireError
 from fedvote.later import wait_for
 
-MAGIC, VERSION = b"FVOT", 4
+MAGIC, VERSION = b"FVOT", 5
 HEAD = struct.Struct("<4sHIi8s16sB")
 TENSOR = struct.Struct("<BII")
 CHECKSUM = struct.Struct("<I")

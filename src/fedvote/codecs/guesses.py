@@ -39,6 +39,15 @@ def contexts(level_D: Tensor, levels: int, lots_D: Tensor, alphabet: Alphabet) -
     return context_D, expected(limit, fine, alphabet)
 
 
+def by_lot(lots_D: Tensor) -> tuple[Tensor, Expected]:
+    """The same for values -1, 0 and +1 that are other than 0 where the lot is below something that nobody knows."""
+    fine = 2 if len(lots_D) >= MANY else 0
+
+    # log2 (U + 1), which is an octave of u: the exponent of a float, and the first bits of what follows it
+    context_D = ((lots_D + 1).float().view(torch.int32) >> (23 - fine)) - (127 << fine)
+    return context_D.to(torch.uint8), np.tile([0.25, 0.5, 0.25], ((BITS << fine) + 1, 1))
+
+
 def of_levels(levels: int, alphabet: Alphabet) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """For each level the first bits of p, or of (1 + |w|) / 2, and the side of w: 0, 1 or 2."""
     top, level_L = levels - 1, np.arange(levels)

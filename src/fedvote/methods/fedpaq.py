@@ -10,6 +10,8 @@ for and subtracts it. There is no step of the server's own.
 The error of Q grows with the square root of how many weights share a norm: with s = 1 and 13 million of them, the mean
 of 31 clients is ten times as much noise as update. So QSGD is used with buckets, stretches of a few hundred weights
 that have a norm each; `bucket` is how many. A bucket of 512 costs 1/16 bit a weight for its norm.
+
+Clients round by lots that the server can draw as well: with s = 1 a weight whose lot is high is 0 nearly for sure.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from fedvote.codecs import EntropyVotes, Float32, Signed
+from fedvote.codecs.guesses import by_lot
 from fedvote.codecs.signed import whole_numbers
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
+from fedvote.lots import lots, uniform
 from fedvote.methods.update import FloatMethod, move
 from fedvote.network import Network
 from fedvote.quantize import TERNARY
@@ -58,9 +61,8 @@ class FedPAQ(FloatMethod):
         for update_N, key in zip(self.update(network, down, batches), keys, strict=True):
             norm_b = torch.linalg.vector_norm(self.buckets(update_N), dim=1)
             norms.append(norm_b)
-            levels.append(
-                qsgd(update_N, self.each(norm_b, len(update_N)), self.levels, key.torch("rounding", update_N.device))
-            )
+            u_N = uniform(lots(key, len(update_N), update_N.device))
+            levels.append(qsgd(update_N, self.each(norm_b, len(update_N)), self.levels, u_N))
         return {"level": torch.stack(levels), "norm": torch.stack(norms)}, memory
 
     def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
@@ -72,13 +74,15 @@ class FedPAQ(FloatMethod):
 
     def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
         N = network.D + network.F
-        return {"level": self.level_codec(N, network.start.voted.device), "norm": Float32(-(-N // (self.bucket or N)))}
+        level: Codec = Signed(N, self.levels, self.coding == "entropy")
+        if self.uplinks_differ:
+            level = EntropyVotes(TERNARY, *by_lot(lots(key, N, network.start.voted.device)))
+        return {"level": level, "norm": Float32(-(-N // (self.bucket or N)))}
 
-    def level_codec(self, N: int, device: torch.device) -> Codec:
-        """Levels -1, 0 and +1 are coded as ternary votes are, of one context; others by their histogram."""
-        if self.coding == "entropy" and self.levels == 1:
-            return EntropyVotes(TERNARY, torch.zeros(N, dtype=torch.uint8, device=device), np.full((1, 3), 1 / 3))
-        return Signed(N, self.levels, self.coding == "entropy")
+    @property
+    def uplinks_differ(self) -> bool:
+        """Levels -1, 0 and +1 are coded as ternary votes are, against the lots; others by their histogram."""
+        return self.coding == "entropy" and self.levels == 1
 
     def buckets(self, x_N: Tensor) -> Tensor:
         """(buckets, weights) the last filled up with zeros."""
@@ -90,12 +94,12 @@ class FedPAQ(FloatMethod):
         return norm_b.repeat_interleave(self.bucket or N)[:N]
 
 
-def qsgd(x: Tensor, norm: Tensor, levels: int, generator: torch.Generator) -> Tensor:
-    """sgn(x_i) l: whole numbers from -s to s, which times norm / s are x on average."""
+def qsgd(x: Tensor, norm: Tensor, levels: int, u: Tensor) -> Tensor:
+    """sgn(x_i) l: whole numbers from -s to s, which times norm / s are x on average, for u drawn evenly from [0, 1)."""
     # s |x_i| / ||x||_2, and 0 where the norm is
     scaled = x.abs() * (levels / norm.clamp_min(torch.finfo(x.dtype).tiny))
 
     # l = floor, plus 1 with the probability of what floor cut off
     low = scaled.floor()
-    up = torch.rand(x.shape, generator=generator, device=x.device) < scaled - low
+    up = u < scaled - low
     return (x.sign() * (low + up).clamp_max(levels)).to(whole_numbers(levels))
