@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from tests.toy import dataset, module
 Change = Callable[[Any], Any]
 
 
-FUNCTIONS = ("init", "local", "merge", "models", "uplink", "memory", "objective")
+FUNCTIONS = ("init", "local", "merge", "measure", "models", "uplink", "memory", "objective")
 
 
 def change_what(function: str, change: Change, patch: pytest.MonkeyPatch) -> None:
@@ -49,6 +50,13 @@ def without(name: str) -> Change:
         ("init", lambda given: None, "FedAvg.init gives nothing, expected a dict of tensors by name"),
         ("init", lambda given: given | {"float": 3}, "FedAvg.init gives a int as 'float', expected a tensor"),
         ("memory", lambda given: [1], "FedAvg.memory gives a list, expected a dict"),
+        ("measure", lambda given: 3, "FedAvg.measure gives a int, expected a dict of numbers by name"),
+        (
+            "measure",
+            lambda given: {"drift": torch.ones(2)},
+            "FedAvg.measure gives a Tensor as 'drift', expected a finite",
+        ),
+        ("measure", lambda given: {"drift": math.nan}, "FedAvg.measure gives nan as 'drift', expected a finite number"),
         ("local", lambda given: None, "FedAvg.local gives nothing, expected two things"),
         ("local", lambda given: given[0], "FedAvg.local gives a dict, expected two things"),
         ("local", lambda given: (None, given[1]), "FedAvg.local gives nothing, expected a dict of tensors"),

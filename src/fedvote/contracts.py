@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -68,6 +69,16 @@ def models(part: object, given: Any, D: int, F: int) -> None:
 def codecs(part: object, function: str, given: Any) -> None:
     if not isinstance(given, Mapping):
         refuse(part, function, kind(given), "a dict of codecs by the names of tensors")
+
+
+def numbers(part: object, function: str, given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        refuse(part, function, kind(given), "a dict of numbers by name")
+    for name, value in given.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            found = repr(value) if isinstance(value, int | float) else kind(value)
+            refuse(part, function, f"{found} as {name!r}", "a finite number")
+    return {str(name): float(value) for name, value in given.items()}
 
 
 def labels(part: object, given: Any, known_HB: Tensor, classes: int) -> Tensor:

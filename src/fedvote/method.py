@@ -118,6 +118,13 @@ class Method(ABC):
         """What a client that learns nothing would send, on average; a tensor that is not named would be zeros."""
         return {}
 
+    def measure(self, before: State, ups: Message, after: State) -> Mapping[str, float]:
+        """What is written down of a round besides accuracy and bytes, as `measured`: numbers by name.
+
+        `before` and `after`: the states that the round began and ended with; `ups`: the messages that were merged.
+        """
+        return {}
+
     def vote_weights(self, state: State) -> Tensor | None:
         """(N,) the share of each client in the last tally, or None where a method does not count votes."""
         return None

@@ -36,6 +36,7 @@ class Closed:
     state: State
     counted: list[int]
     refused: dict[int, str] = field(default_factory=dict)
+    measured: dict[str, float] = field(default_factory=dict)  # by the method
 
 
 def open_round(
@@ -197,9 +198,11 @@ def close_round(
     down = method.broadcast(state)
     messages, errors = _read_all(method, network, frames, key, uplink_by_client(method, network, down, key))
     refused = {client: f"client {client}: {error}" for client, error in errors.items()}
+    measured: dict[str, float] = {}
     if messages:
+        ups = stack_messages(list(messages.values()))
         try:
-            merged = method.merge(state, stack_messages(list(messages.values())), list(messages), key)
+            merged = method.merge(state, ups, list(messages), key)
             known = {name: value for name, value in state.items() if not name.startswith(HELD)}
             merged = contracts.like(method, "merge", merged, known)
             why = "" if _is_sound(merged, down) else "what all of them make together is beyond any number to train from"
@@ -211,10 +214,11 @@ def close_round(
             refused |= {client: f"client {client}: not counted, since {why}" for client in messages}
             messages = {}
         else:
+            measured = contracts.numbers(method, "measure", method.measure(state, ups, merged))
             state = merged
     if method.keeps_broadcast:
         state = state | {HELD + name: value for name, value in down.items()}
-    return Closed(state, list(messages), refused)
+    return Closed(state, list(messages), refused, measured)
 
 
 def _header(method: Method, network: Network, round: int, client: int) -> Header:

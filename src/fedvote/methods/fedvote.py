@@ -136,6 +136,13 @@ class FedVote(Method):
         }
         return merged | {MEMORY + name: value for name, value in verdict.memory.items()}
 
+    def measure(self, before: State, ups: Message, after: State) -> dict[str, float]:
+        flipped = (before["plurality"] != after["plurality"]).float().mean()
+
+        # |2 p - 1|: 0 where votes are divided evenly, 1 where all are the same
+        decided = from_level(after["level"], int(after["levels"]) + 1).abs().mean()
+        return {"flipped": float(flipped), "decided": float(decided)}
+
     def models(self, state: State) -> dict[str, Weights]:
         return {
             "deployed": Weights(state["plurality"].float(), state["float"]),

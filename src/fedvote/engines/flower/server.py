@@ -128,6 +128,7 @@ class Server:
             "clients": cohort,
             "counted": closed.counted,
             **made.weights(closed.state, closed.counted),
+            **({"measured": closed.measured} if closed.measured else {}),
             **self._events(poll, closed.refused),
             "seconds": self.clock() - began,
             "seconds_training": voted - began,

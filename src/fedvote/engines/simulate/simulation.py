@@ -209,6 +209,7 @@ class Simulation(Federation):
         record = {
             "clients": cohort,
             **self.weights(closed.state, closed.counted),
+            **({"measured": closed.measured} if closed.measured else {}),
             **({"refused": closed.refused} if closed.refused else {}),
         }
         return Snapshot(key.round, closed.state, memory, record), posted
