@@ -8,6 +8,7 @@ from string import Template
 
 from fedvote.report.headline import Headline, headlines
 from fedvote.report.markup import Html, join, markup, tag
+from fedvote.report.measured import what_was_measured
 from fedvote.report.run import Run
 from fedvote.report.sections import by_round, by_uplink, section, vote_weights, who_has_what
 from fedvote.report.tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
@@ -117,7 +118,8 @@ def tile(headline: Headline) -> Html:
 
 def charts(runs: Sequence[Run]) -> list[Html]:
     lines = [by_round(runs), by_uplink(runs)] if any(run.rounds for run in runs) else []
-    return [*lines, who_has_what(runs)]
+    measured = what_was_measured(runs)
+    return [*lines, *([measured] if measured else []), who_has_what(runs)]
 
 
 def details(runs: Sequence[Run]) -> list[Html]:

@@ -1,0 +1,54 @@
+"""What a method put on record of its rounds: a small chart for each of its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fedvote.report.axis import Axis, axis_from_zero, step_size, steps_between
+from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
+from fedvote.report.markup import Html, tag
+from fedvote.report.run import Run
+from fedvote.report.sections import section
+
+MEANINGS = {
+    "flipped": "share of the deployed weights that changed",
+    "decided": "mean of |2p - 1|, which is 1 where all votes are the same",
+}
+"""Of the numbers that FedVote has."""
+
+
+def what_was_measured(runs: Sequence[Run]) -> Html | None:
+    names = list(dict.fromkeys(name for run in runs for record in run.rounds for name in record.get("measured", {})))
+    if not names:
+        return None
+    keys = [LegendKey(f"run-{index}", run.name, index, "solid") for index, run in enumerate(runs)] if runs[1:] else []
+    drawn = tag("div", *(panel(name, runs) for name in names), class_="panels")
+    return section(
+        "What the method measured", tag("div", legend(keys) if keys else "", drawn, class_="multiples"),
+        explain="Numbers that the method itself puts on record of every round.",
+    )  # fmt: skip
+
+
+def panel(name: str, runs: Sequence[Run]) -> Html:
+    series = [Series(run.name, index, "solid", (f"run-{index}",), points(run, name)) for index, run in enumerate(runs)]
+    seen = [point for each in series for point in each.points]
+    x, y = axis_from_zero(max(point.x for point in seen), whole=True), value_axis([point.y for point in seen])
+    chart = line_chart(name, series, x, y, "round", lambda value: f"{value:.4g}")
+    caption = tag("figcaption", name, tag("small", MEANINGS.get(name, "")))
+    return tag("figure", caption, chart, data_chart="lines")
+
+
+def points(run: Run, name: str) -> tuple[Point, ...]:
+    known = [(record["round"], record.get("measured", {}).get(name)) for record in run.rounds]
+    return tuple(Point(number, value, f"round {number}") for number, value in known if value is not None)
+
+
+def value_axis(values: Sequence[float]) -> Axis:
+    """From zero, unless some are below it."""
+    low, high = min(values), max(values)
+    if low >= 0:
+        return axis_from_zero(high)
+    step = step_size(max(high, 0) - low, 5)
+    low, high = math.floor(low / step) * step, max(math.ceil(high / step), 0) * step
+    return Axis(low, high, steps_between(low, high, step))

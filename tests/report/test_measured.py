@@ -1,0 +1,47 @@
+"""What a method puts on record is drawn, a chart for each number, and nothing is where it put nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedvote.report import write_report
+from fedvote.report.measured import points, value_axis, what_was_measured
+from fedvote.report.run import read_runs
+
+MakeRun = Callable[..., Path]
+
+
+def test_every_number_of_a_method_has_a_chart_with_a_point_a_round(make_run: MakeRun) -> None:
+    folder = make_run(rounds=3, measured={"flipped": 0.25, "drift <b>": -2.0})
+    (run,) = read_runs([folder])
+    assert [(point.x, point.y) for point in points(run, "flipped")] == [(1, 0.25), (2, 0.25), (3, 0.25)]
+    page = write_report([folder], folder / "report.html").read_text()
+    assert page.count("What the method measured") == 1 and "share of the deployed weights that changed" in page
+    assert "drift &lt;b&gt;" in page and "drift <b>" not in page
+
+
+def test_a_run_that_measured_nothing_has_no_such_section(make_run: MakeRun) -> None:
+    assert what_was_measured(read_runs([make_run()])) is None
+
+
+def test_rounds_and_runs_without_the_number_have_no_point(make_run: MakeRun) -> None:
+    first, second = make_run("first", rounds=2), make_run("second", rounds=2, measured={"flipped": 0.1})
+    lines = (second / "metrics.jsonl").read_text().splitlines()
+    short = {name: value for name, value in json.loads(lines[0]).items() if name != "measured"}
+    (second / "metrics.jsonl").write_text(f"{json.dumps(short)}\n{lines[1]}\n")
+    runs = read_runs([first, second])
+    assert [[point.x for point in points(run, "flipped")] for run in runs] == [[], [2]]
+    assert what_was_measured(runs)
+
+
+@given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=5))
+def test_an_axis_holds_all_values_and_zero(values: list[float]) -> None:
+    axis = value_axis(values)
+    assert axis.low <= min(*values, 0) and axis.high >= max(*values, 0)
+    assert axis.at(axis.low) == 0 and axis.at(axis.high) == pytest.approx(1)
