@@ -24,7 +24,7 @@ from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
 from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.network import Network
-from fedvote.rounds import close_round, held_before, open_round, read_ballot
+from fedvote.rounds import close_round, held_before, largest_ballot, open_round, read_ballot
 from fedvote.tables import as_table, to_toml
 
 LOOK = 3.0  # seconds between two looks at who is there
@@ -61,7 +61,6 @@ class Server:
                 f"attack {type(attack).__name__} (oracle: {self.made.oracle}) needs to see the messages of several "
                 "clients, which are on different machines here: use the simulator, or an attack that works alone"
             )
-        self.post = Post(self.grid)
         self.roster = load_roster(self.folder, len(self.made.owned), self.allowed)
         data, experiment, run = self.made.data, to_toml(as_table(self.config)), _name(self.folder / "run-name")
         self.problem = Problem(experiment, data.shape, len(data.classes), data.train.mean, data.train.std, run)
@@ -73,6 +72,7 @@ class Server:
         snapshot = since or Snapshot(0, made.start().state, {})
         state = {name: value.to(made.device) for name, value in snapshot.state.items()}
         snapshot = Snapshot(snapshot.round, state, {}, snapshot.record)
+        self.post = Post(self.grid, largest_ballot(made.method, network, state))
         self.away = {int(client) for name in ("absent", "failed") for client in snapshot.record.get(name, ())}
 
         def quality(snapshot: Snapshot) -> dict[str, float]:
