@@ -75,7 +75,7 @@ class RunFolder:
         if not self.begun() or not self.environment_file.is_file():
             return []
         before = json.loads(self.environment_file.read_text(encoding="utf-8")).get("files", {})
-        return [file for file, digest in own_files(config).items() if before.get(file, digest) != digest]
+        return [file for file, now in own_files(config).items() if before.get(file, now) != now]
 
     def check(self, config: Config) -> None:
         """Refuse a configuration that is not that of the run in the folder, if there is one."""
@@ -170,7 +170,7 @@ class RunFolder:
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
         write(self.environment_file, json.dumps(about, indent=2) + "\n")
-        if not any(len(part) for part in made.owned):
+        if made.data_elsewhere:
             return
         counts = class_counts(made.data, [part.numpy() for part in made.owned])
         clients = {"classes": list(made.data.classes), "counts": counts.tolist(), "hostile": list(made.hostile)}
@@ -243,7 +243,11 @@ def own_files(config: Config) -> dict[str, str]:
     """A digest of every Python file of the user's own that a configuration names."""
     names = [value.rpartition(":")[0] for value in _flat(as_table(config)).values() if isinstance(value, str)]
     files = [Path(name) for name in names if name.endswith(".py") and Path(name).is_file()]
-    return {str(file): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest() for file in files}
+    return {str(file): digest(file) for file in files}
+
+
+def digest(file: Path) -> str:
+    return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
 
 
 def environment(device: torch.device) -> dict[str, str]:

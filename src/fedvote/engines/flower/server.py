@@ -22,7 +22,9 @@ from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.poll import NoQuorum, Poll
 from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
+from fedvote.engines.flower.site import dtype_name
 from fedvote.federation import Federation, Snapshot, traffic
+from fedvote.folder import own_files
 from fedvote.network import Network
 from fedvote.rounds import close_round, held_before, largest_ballot, open_round, read_ballot
 from fedvote.tables import as_table, to_toml
@@ -62,8 +64,21 @@ class Server:
                 "clients, which are on different machines here: use the simulator, or an attack that works alone"
             )
         self.roster = load_roster(self.folder, len(self.made.owned), self.allowed)
-        data, experiment, run = self.made.data, to_toml(as_table(self.config)), _name(self.folder / "run-name")
-        self.problem = Problem(experiment, data.shape, len(data.classes), data.train.mean, data.train.std, run)
+        self.problem = self._problem(_name(self.folder / "run-name"))
+
+    def _problem(self, run: str) -> Problem:
+        data, train = self.made.data, self.made.data.train
+        return Problem(
+            to_toml(as_table(self.config)),
+            data.shape,
+            len(data.classes),
+            train.mean,
+            train.std,
+            run,
+            dtype_name(train),
+            self.made.data_elsewhere,
+            tuple(own_files(self.config).items()),
+        )
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last."""

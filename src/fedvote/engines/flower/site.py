@@ -3,7 +3,8 @@
     --node-config 'data="/srv/hospital"'          train.npz in it has x and y
     --node-config 'data="/srv/hospital.py:load"'  load() returns x and y
 
-A node that names neither trains on its part of the dataset that the configuration names, as in the simulator.
+A node that names neither trains on its part of the dataset that the configuration names, as in the simulator, unless
+the server has data of its own: then it is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 
 from fedvote.config import Config
-from fedvote.core import DataError, Dataset
+from fedvote.core import DataError, Dataset, Examples
 from fedvote.data import from_arrays
 from fedvote.engines.flower.messages import Problem
 from fedvote.experiment import simulation
@@ -26,6 +27,11 @@ from fedvote.tables import find
 
 def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
     """The federation as one client sees it: only its own data are there."""
+    if not where and problem.own_data:
+        raise DataError(
+            "this node names no data, but the server tests on data of its own: start the node with those to train on, "
+            """--node-config 'data="FOLDER"', or start the job without `data`."""
+        )
     if not where:
         return simulation(config, device)
     x, y = _call(where, "data") if _is_function(where) else _arrays(Path(where) / "train.npz")
@@ -33,11 +39,21 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
     if data.shape != problem.shape:
         raise DataError(f"{where} has inputs of shape {data.shape}, expected {problem.shape}, as the server has them.")
+    if (kind := dtype_name(data.train)) != problem.dtype:
+        raise DataError(
+            f"{where} has inputs that count as {kind}, expected {problem.dtype}, as the server has them: "
+            "bytes (uint8) are divided by 255, anything else is taken as it is, as float32."
+        )
     if len(data.train) < config.local.batch:
         raise DataError(f"{where} has {len(data.train)} examples, expected a batch of {config.local.batch} at least.")
     everything, nothing = torch.arange(len(data.train)), torch.arange(0)
     clients = range(config.federation.clients)
     return simulation(config, device, data, [everything if number == client else nothing for number in clients])
+
+
+def dtype_name(examples: Examples) -> str:
+    """What inputs count as: uint8 or float32."""
+    return str(examples.x.dtype).removeprefix("torch.")
 
 
 def servers_site(config: Config, where: str, device: str) -> Federation:
