@@ -24,7 +24,7 @@ from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
 from fedvote.engines.flower.site import dtype_name
 from fedvote.federation import Federation, Snapshot, traffic
-from fedvote.folder import own_files
+from fedvote.folder import RUN_NAME, own_files
 from fedvote.network import Network
 from fedvote.rounds import close_round, held_before, largest_ballot, open_round, read_ballot
 from fedvote.tables import as_table, to_toml
@@ -64,7 +64,7 @@ class Server:
                 "clients, which are on different machines here: use the simulator, or an attack that works alone"
             )
         self.roster = load_roster(self.folder, len(self.made.owned), self.allowed)
-        self.problem = self._problem(_name(self.folder / "run-name"))
+        self.problem = self._problem(_name(self.folder / RUN_NAME))
 
     def _problem(self, run: str) -> Problem:
         data, train = self.made.data, self.made.data.train
