@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -43,7 +43,9 @@ class Server:
     config: Config
     folder: Path
     grid: Grid
-    allowed: frozenset[str] | None = None  # whose keys may vote; None: whoever the SuperLink lets in
+    allowed: Mapping[str, str] | None = (
+        None  # who may vote, by key, and their names; None: whoever the SuperLink lets in
+    )
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     post: Post = field(init=False)
@@ -163,11 +165,11 @@ class Server:
                 return told
             if poll.stuck(waited, awaited):
                 poll.forgive(waited)
-                self._say(poll.waiting(list(self.present), awaited))
+                self._say(poll.waiting(list(self.present), awaited, self.roster.names()))
             if waited >= self.config.flower.patience or poll.lost():
                 over = "those who were refused had their vote" if poll.lost() else "flower.patience is over"
                 raise NoQuorum(
-                    f"{poll.waiting(list(self.present), awaited)}; {over} after {waited:.0f} s. "
+                    f"{poll.waiting(list(self.present), awaited, self.roster.names())}; {over} after {waited:.0f} s. "
                     f"Round {poll.round - 1} is safe in {self.folder}: start the run again when they are back"
                 )
             if not heard:
@@ -213,7 +215,7 @@ class Server:
         if returned := sorted(self.away & poll.voted):
             events["returned"] = returned
         if self.strangers:
-            events["turned_away"] = self.strangers
+            events["turned_away"] = [self.roster.in_full(who) for who in self.strangers]
         self.away = (self.away - poll.voted) | {client for client in poll.cohort if client not in poll.voted}
         return events
 
