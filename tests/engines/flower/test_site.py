@@ -110,6 +110,18 @@ def test_a_server_with_test_data_of_its_own_knows_nobody_elses(tmp_path: Path) -
     assert made.data.classes == tuple("abcdefghij") and made.data.train.mean == (0.3,)
 
 
+def test_a_server_that_calibrates_on_its_test_inputs_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path / "test.npz")
+    servers_site(small(), str(tmp_path), "cpu")
+    said = capsys.readouterr().err
+    assert "has no train.npz, so batch norm is calibrated on inputs of test.npz" in said and said.count("\n") == 1
+    save(tmp_path / "train.npz", 30)
+    assert len(servers_site(small(), str(tmp_path), "cpu").data.train) == 30
+    assert capsys.readouterr().err == ""
+
+
 def test_a_servers_function_returns_a_dataset(tmp_path: Path) -> None:
     code = tmp_path / "held_out.py"
     code.write_text("def load():\n    return 3\n")

@@ -9,6 +9,7 @@ the server has data of its own: then it is refused.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -23,6 +24,8 @@ from fedvote.engines.flower.messages import Problem
 from fedvote.experiment import simulation
 from fedvote.federation import Federation
 from fedvote.tables import find
+
+TEST, CALIBRATION = "test.npz", "train.npz"  # in the server's folder
 
 
 def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
@@ -63,7 +66,15 @@ def servers_site(config: Config, where: str, device: str) -> Federation:
     data = _call(where, "data") if _is_function(where) else _test_data(Path(where))
     if not isinstance(data, Dataset):
         raise DataError(f"{where} returned a {type(data).__name__}, expected what fedvote.from_arrays makes.")
-    return simulation(config, device, data, [torch.arange(0)] * config.federation.clients)
+    made = simulation(config, device, data, [torch.arange(0)] * config.federation.clients)
+    if made.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
+        print(
+            f"{where} has no {CALIBRATION}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated is "
+            "measured with statistics of the test inputs",
+            file=sys.stderr,
+            flush=True,
+        )
+    return made
 
 
 def _is_function(where: str) -> bool:
@@ -76,10 +87,10 @@ def _call(where: str, what: str) -> Any:
 
 def _test_data(folder: Path) -> Dataset:
     """test.npz, and train.npz to calibrate batch norm on, where there is one."""
-    x_test, y_test = _arrays(folder / "test.npz")
-    calibration = folder / "train.npz"
+    x_test, y_test = _arrays(folder / TEST)
+    calibration = folder / CALIBRATION
     x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)
-    with np.load(folder / "test.npz") as file:
+    with np.load(folder / TEST) as file:
         about = {name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file}
     return from_arrays(x, y, x_test, y_test, name=str(folder), **about)
 
