@@ -43,9 +43,7 @@ class Server:
     config: Config
     folder: Path
     grid: Grid
-    allowed: Mapping[str, str] | None = (
-        None  # who may vote, by key, and their names; None: whoever the SuperLink lets in
-    )
+    allowed: Mapping[str, str] | None = None  # whose keys may vote, and names; None: whoever the SuperLink lets in
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     post: Post = field(init=False)
