@@ -17,6 +17,7 @@ from fedvote import __version__
 from fedvote.catalogue import KINDS
 from fedvote.cli import app, main
 from fedvote.config import presets
+from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.simulate.checkpoint import load_snapshot
 from tests.toy import assert_same
 
@@ -208,6 +209,12 @@ def test_the_version_is_said(fedvote: Command) -> None:
 )
 def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, refused: Refusal) -> None:
     assert sentence in refused("run", "quickstart", *SMALL[4:], "--set", setting)
+
+
+def test_who_makes_a_key_is_told_by_what_the_server_will_know_it(fedvote: Command, tmp_path: Path) -> None:
+    said = fedvote("deploy", "key", "keys/north").out
+    ((known, name),) = keys_in(tmp_path / "keys").items()
+    assert name == "north" and said.strip().endswith(f"which will know it as {known}")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tomllib
@@ -189,6 +190,21 @@ def test_a_run_whose_earlier_rounds_are_damaged_is_kept_as_it_is(
     lines[1:2] = [] if line is None else [line]
     folder.metrics_file.write_bytes(b"\n".join(lines) + b"\n")
     refuse(sentence, folder, replace(SMALL, rounds=4))
+
+
+def test_a_disk_that_is_full_at_a_checkpoint_is_one_sentence_and_the_last_one_stays(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    before = contents(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(
+            ConfigError, match=r"checkpoint\.safetensors cannot be written \(.*\): make room"
+        ) as refusal:
+            folder.save(Snapshot(2, {"level": torch.zeros(10_000)}, {}, {"round": 2}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(refusal.value) and contents(tmp_path) == before
 
 
 def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:

@@ -12,17 +12,16 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fedvote.codecs import Binary, Float32, Ternary
 from fedvote.config import ModelConfig
 from fedvote.core import Codec, ConfigError, Weights, scaled
-from fedvote.draft import draft
 from fedvote.federation import Federation, Snapshot
 from fedvote.folder import NETWORK
 from fedvote.models import make_model
 from fedvote.network import Network
+from fedvote.tensor_file import save_tensors
 
 STATISTICS = "statistics/"
 CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
@@ -90,8 +89,7 @@ def save_network(
         "keep_float": model and model.keep_float,
     }
     path = Path(folder) / NETWORK
-    with draft(path) as part:
-        save_file(tensors, part, {"about": json.dumps(about)})
+    save_tensors(path, tensors, {"about": json.dumps(about)})
     return path
 
 

@@ -11,13 +11,16 @@ ENDING = ".part"  # of the name of a file that is being written
 
 
 @contextmanager
-def draft(path: Path) -> Iterator[Path]:
-    """Where to write what is to be in `path`; it takes that place when all of it is on the disk."""
+def draft(path: Path, *, secret: bool = False) -> Iterator[Path]:
+    """Where to write what is to be in `path`; it takes that place when all of it is on the disk.
+
+    `secret`: for the owner's eyes alone, from the first byte.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}{ENDING}")  # no other process writes there
     try:
         try:
-            part.touch()
+            part.touch(0o600 if secret else 0o666)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error  # the name that was asked for
         mode = part.stat().st_mode

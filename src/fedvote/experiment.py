@@ -120,6 +120,7 @@ def run(
     `data`: what the configuration names, if it was loaded before.
     """
     made = simulation(config, device, data)
+    folder.check_data(made)
     since = folder.claim(config, resume)
     try:
         folder.describe(made)

@@ -66,6 +66,11 @@ class Federation:
     hostile: tuple[int, ...] = ()  # who attacks; the server is never told
     oracle: bool = False  # whether only honest clients take part: a yardstick, which no server could run
 
+    @property
+    def data_elsewhere(self) -> bool:
+        """Whether clients have data of their own, of which nothing is here."""
+        return not any(len(part) for part in self.owned)
+
     def start(self) -> Snapshot:
         """Before round 1."""
         with repeatable():

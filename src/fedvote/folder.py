@@ -30,6 +30,8 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 NETWORK = "network.safetensors"
+RUN_NAME = "run-name"  # of a run over a network: the file that tells it from all others
+ELSEWHERE = "brought by clients and server"  # as environment.json has it, of data that no configuration names
 _locked: dict[Path, int | None] = {}  # folders of runs in this process, and what holds others off
 
 
@@ -72,10 +74,8 @@ class RunFolder:
 
     def changed(self, config: Config) -> list[str]:
         """The user's own files that are not what they were in the run in the folder, if there is one."""
-        if not self.begun() or not self.environment_file.is_file():
-            return []
-        before = json.loads(self.environment_file.read_text(encoding="utf-8")).get("files", {})
-        return [file for file, digest in own_files(config).items() if before.get(file, digest) != digest]
+        before = self._about().get("files", {}) if self.begun() else {}
+        return [file for file, now in own_files(config).items() if before.get(file, now) != now]
 
     def check(self, config: Config) -> None:
         """Refuse a configuration that is not that of the run in the folder, if there is one."""
@@ -86,8 +86,28 @@ class RunFolder:
         if there is not None and there != config:
             raise ConfigError(
                 f"{self.path} holds another run: it differs in {', '.join(differences(there, config))}; "
-                f"resume it as it is with `fedvote run --resume --out {self.path}`, or choose another folder with --out"
+                f"{self._how_to_go_on()}, or choose another folder with --out"
             )
+
+    def check_data(self, made: Federation) -> None:
+        """Refuse to go on, with the data that the configuration names, with a run whose clients brought their own."""
+        if self.begun() and self._about().get("data") == ELSEWHERE and not made.data_elsewhere:
+            raise ConfigError(
+                f"{self.path} holds a run on data that its clients and its server brought, not on those that its "
+                f"configuration names: {self._how_to_go_on()}, or choose another folder with --out"
+            )
+
+    def _how_to_go_on(self) -> str:
+        if (self.path / RUN_NAME).is_file():
+            return "go on with it over the network, by `flwr run` or `fedvote deploy local` as it was started"
+        return f"resume it as it is with `fedvote run --resume --out {self.path}`"
+
+    def _about(self) -> dict[str, Any]:
+        """What environment.json says, if it is there."""
+        if not self.environment_file.is_file():
+            return {}
+        about: dict[str, Any] = json.loads(self.environment_file.read_text(encoding="utf-8"))
+        return about
 
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
         """Make the folder this run's, until it is released; nothing is overwritten, unless the same run is resumed."""
@@ -169,8 +189,10 @@ class RunFolder:
         about: dict[str, Any] = environment(made.device)
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
+        if made.data_elsewhere:
+            about["data"] = ELSEWHERE
         write(self.environment_file, json.dumps(about, indent=2) + "\n")
-        if not any(len(part) for part in made.owned):
+        if made.data_elsewhere:
             return
         counts = class_counts(made.data, [part.numpy() for part in made.owned])
         clients = {"classes": list(made.data.classes), "counts": counts.tolist(), "hostile": list(made.hostile)}
@@ -243,7 +265,11 @@ def own_files(config: Config) -> dict[str, str]:
     """A digest of every Python file of the user's own that a configuration names."""
     names = [value.rpartition(":")[0] for value in _flat(as_table(config)).values() if isinstance(value, str)]
     files = [Path(name) for name in names if name.endswith(".py") and Path(name).is_file()]
-    return {str(file): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest() for file in files}
+    return {str(file): digest(file) for file in files}
+
+
+def digest(file: Path) -> str:
+    return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
 
 
 def environment(device: torch.device) -> dict[str, str]:

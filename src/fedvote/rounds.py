@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Seen
-from fedvote.codecs import LARGEST, Header, Parcel, check_head, pack_stack, stack_messages, unpack
+from fedvote.codecs import LARGEST, Header, Parcel, check_head, most_bytes, pack_stack, stack_messages, unpack
 from fedvote.core import SERVER, Batches, Codec, ConfigError, DataError, Examples, Key, Message, State, WireError
 from fedvote.method import Method
 from fedvote.network import Network
@@ -180,6 +180,11 @@ def read_ballot(method: Method, network: Network, state: State, frame: bytes, ke
     said = _read(method, network, frame, key.round, key.client, lambda _: method.uplink(network, down, key))
     message = said.message if isinstance(said, Parcel) else said
     return Parcel({name: value[None] for name, value in message.items()}, 0, [len(frame)])
+
+
+def largest_ballot(method: Method, network: Network, state: State) -> int:
+    """Bytes that no proper message of a client exceeds, in any round."""
+    return most_bytes(method.uplink(network, method.broadcast(state), Key(0, 1, 0)))
 
 
 def close_round(

@@ -11,7 +11,16 @@ import torch
 from fedvote import FedAvg, FedVote
 from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
 from fedvote.core import Codec, Key, WireError
-from fedvote.rounds import HELD, Closed, clients_turn, close_round, held_before, open_round, read_broadcast
+from fedvote.rounds import (
+    HELD,
+    Closed,
+    clients_turn,
+    close_round,
+    held_before,
+    largest_ballot,
+    open_round,
+    read_broadcast,
+)
 from tests.toy import Federation, assert_same, batches, examples, keys, memory
 
 COHORT = (0, 1, 3, 4)
@@ -37,6 +46,15 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
     received = {name: torch.stack([message[name] for message in decoded]) for name in up}
     assert_same(received, up)
     assert_same(method.merge(state, received, COHORT, Key(0, 2)), method.merge(state, up, COHORT, Key(0, 2)))
+
+
+def test_no_message_is_larger_than_the_room_that_is_made_for_it(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedvote.codecs.frame.TABLES", 256)  # this network is a small one
+    state = federation.start()
+    _, frames = federation.frames(state, 1, COHORT)
+    assert max(map(len, frames.values())) <= largest_ballot(federation.method, federation.network, state)
 
 
 @pytest.mark.parametrize("rounds", [0, 2])

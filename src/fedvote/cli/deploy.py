@@ -66,5 +66,7 @@ def deploy_certificates(
 def deploy_key(file: Annotated[Path, typer.Argument(help="The private key; FILE.pub is the public one.")]) -> None:
     """Make a client's key pair, on the client's own machine. The server registers the public one."""
     from fedvote.engines.flower.certificates import make_key
+    from fedvote.engines.flower.roster import identity_in
 
-    typer.echo(f"keep {file} here; register {make_key(file)} at the server")
+    public = make_key(file)
+    typer.echo(f"keep {file} here; register {public} at the server, which will know it as {identity_in(public)}")

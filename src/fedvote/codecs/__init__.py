@@ -3,7 +3,17 @@
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import LARGEST, Float32
-from fedvote.codecs.frame import Header, Parcel, check_head, pack, pack_stack, stack_messages, unpack, weigh_stack
+from fedvote.codecs.frame import (
+    Header,
+    Parcel,
+    check_head,
+    most_bytes,
+    pack,
+    pack_stack,
+    stack_messages,
+    unpack,
+    weigh_stack,
+)
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.known import Known
 from fedvote.codecs.moved import Moved
@@ -27,6 +37,7 @@ __all__ = [
     "Tallies",
     "Ternary",
     "check_head",
+    "most_bytes",
     "pack",
     "pack_stack",
     "stack_messages",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 
@@ -31,6 +31,7 @@ MAGIC, VERSION = b"FVOT", 5
 HEAD = struct.Struct("<4sHIi8s16sB")
 TENSOR = struct.Struct("<BII")
 CHECKSUM = struct.Struct("<I")
+WIDEST, TABLES = 8, 2**20  # bytes: of a value, in any codec, and of all that a frame has besides values
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,11 @@ def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: tor
     if at != end:
         raise WireError(f"{end - at} bytes too many in a frame")
     return message
+
+
+def most_bytes(codecs: Mapping[str, Codec]) -> int:
+    """More than any frame by these codecs has; so much room, and no more, is made for one that is not there yet."""
+    return TABLES + WIDEST * sum(codec.count for codec in codecs.values())
 
 
 def _check_names(message: Message, codecs: dict[str, Codec]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,7 @@ def grid_of(clients: int) -> FakeGrid:
 
 
 def elect(
-    config: Config, grid: FakeGrid, folder: Path, allowed: frozenset[str] | None = None
+    config: Config, grid: FakeGrid, folder: Path, allowed: Mapping[str, str] | None = None
 ) -> Generator[Snapshot, None, None]:
     """A run over this grid, into a folder, resumed if it is there."""
     made, run_folder = simulation(config, "cpu"), RunFolder(folder)

@@ -43,6 +43,12 @@ def test_a_client_that_trusts_the_authority_accepts_the_server_by_its_names(tmp_
         shake_hands(made, made.authority, "other.example.org")
 
 
+def test_the_servers_own_programs_accept_it_whatever_clients_call_the_server(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path, ["fed.example.org"])
+    for host in ("127.0.0.1", "localhost", "fed.example.org"):
+        shake_hands(made, made.authority, host)
+
+
 def test_long_names_are_hosts_and_what_is_more_than_a_name_is_none(tmp_path: Path) -> None:
     long = "internal-fedvote-load-balancer-1234567890.eu-central-1.elb.amazonaws.example.org"
     shake_hands(made := make_certificates(tmp_path / "long", [long]), made.authority, long)

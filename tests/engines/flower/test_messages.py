@@ -7,12 +7,14 @@ from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
-from fedvote.core import WireError
+import fedvote
+from fedvote.core import ConfigError, WireError
 from fedvote.engines.flower import messages
 from fedvote.engines.flower.messages import Problem, Task, answer, ask, read_answer, read_task, size
 from tests.engines.flower.grid import FakeGrid
 
-PROBLEM = Problem("rounds = 3\n", (1, 8, 8), 10, (0.3,), (0.4,))
+FILES = (("/srv/net.py", "0f"), ("/srv/rule.py", "f0"))
+PROBLEM = Problem("rounds = 3\n", (1, 8, 8), 10, (0.3,), (0.4,), "a run", "float32", True, FILES)
 
 
 def over_the_wire(message: Message) -> Message:
@@ -32,6 +34,19 @@ def test_a_task_and_its_answer_arrive_as_they_were(chunked: int, monkeypatch: py
     message = over_the_wire(ask(task, 100, 60.0))
     assert read_task(message) == task
     assert read_answer(over_the_wire(answer(frame, message))) == frame
+
+
+@pytest.mark.parametrize("theirs", ["0.0.1", None])
+def test_a_task_of_another_version_is_refused_and_both_are_named(theirs: str | None) -> None:
+    FakeGrid()
+    message = ask(Task(PROBLEM, 1, 0, b""), 100, 60.0)
+    about = message.content.config_records["problem"]
+    del about["version"]
+    if theirs:
+        about["version"] = theirs
+    said = f"the server runs fedvote {theirs or 'of an earlier version'}, this client {fedvote.__version__}"
+    with pytest.raises(ConfigError, match=said):
+        read_task(message)
 
 
 def test_no_two_messages_have_one_id() -> None:

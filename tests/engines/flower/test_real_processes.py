@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -17,10 +16,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
     load_ssh_private_key,
-    load_ssh_public_key,
 )
 from flwr.app import Context, Message, RecordDict
 from flwr.app.message import remove_content_from_message
@@ -38,7 +34,7 @@ from fedvote.engines.flower.client import take_turn
 from fedvote.engines.flower.local import JOB, SUPERLINK, LocalFederation, free_port, node_name
 from fedvote.engines.flower.messages import answer, read_task
 from fedvote.engines.flower.processes import descendants
-from fedvote.engines.flower.roster import identity
+from fedvote.engines.flower.roster import identity_in, load_roster
 from fedvote.engines.simulate.checkpoint import load_snapshot
 from fedvote.experiment import simulation
 from fedvote.folder import RunFolder
@@ -82,13 +78,7 @@ def wait(what: str, condition: Callable[[], bool], federation: LocalFederation, 
 
 def client_of(federation: LocalFederation, run: Path, node: int) -> int:
     """The number that a node's key was given."""
-    key = load_ssh_public_key(Path(f"{federation.key(node)}.pub").read_bytes())
-
-    class Known:
-        node_id = 0
-        public_key = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
-    return int(json.loads((run / "roster.json").read_text())[identity(Known())])
+    return load_roster(run, federation.nodes).numbers[identity_in(Path(f"{federation.key(node)}.pub"))]
 
 
 def test_a_job_survives_the_world_and_says_what_happened(tmp_path: Path) -> None:

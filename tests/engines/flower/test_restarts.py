@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from flwr.app import Message
+from flwr.app import Message, UserConfig
 
+from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import read_answer
+from fedvote.engines.flower.server_app import serve
 from fedvote.experiment import run as resume_here
 from fedvote.folder import RunFolder
 from tests.engines.flower.grid import (
+    SMALL,
     FakeGrid,
     Reply,
+    after,
     elect,
     grid_of,
     number,
@@ -29,6 +34,52 @@ def test_a_run_that_began_over_a_network_goes_on_in_the_simulator(tmp_path: Path
     list(elect(config, grid_of(4), tmp_path))
     last = list(resume_here(replace(config, rounds=2), RunFolder(tmp_path), device="cpu", resume=True))[-1]
     assert last.round == 2 and last.record["clients"] == [0, 1, 2, 3] and last.memory
+
+
+def own_data(folder: Path) -> str:
+    x, y = np.zeros((20, 1, 8, 8), np.uint8), np.arange(20) % 10
+    for name in ("train.npz", "test.npz"):
+        np.savez(folder / name, x=x, y=y)
+    return str(folder)
+
+
+def served(folder: Path, data: str, rounds: int, **settings: int) -> RunFolder:
+    """A run over a network, whose server and clients have data of their own or none."""
+    grid = grid_of(4)
+    grid.node_config = {"data": data} if data else {}
+    grid.behave = dict.fromkeys(grid.nodes, after(0.0))
+    (folder / "small.toml").write_text(SMALL)
+    changes = " ".join(f"{name}={value}" for name, value in {"rounds": rounds, **settings}.items())
+    options: UserConfig = {
+        "experiment": str(folder / "small.toml"),
+        "out": str(folder / "run"),
+        "set": changes,
+        "data": data,
+    }
+    serve(grid, options)
+    return RunFolder(folder / "run")
+
+
+def test_a_run_on_data_that_clients_brought_goes_on_with_these_and_no_others(tmp_path: Path) -> None:
+    data = own_data(tmp_path)
+    folder = served(tmp_path, data, 1)
+    refusal = (
+        "holds a run on data that its clients and its server brought.*go on with it over the network, by `flwr run`"
+    )
+    with pytest.raises(ConfigError, match=refusal):
+        list(resume_here(small("rounds=2"), folder, device="cpu", resume=True))
+    with pytest.raises(ConfigError, match=refusal):
+        served(tmp_path, "", 2)
+    assert len(folder.metrics()) == 1 and len(served(tmp_path, data, 2).metrics()) == 2
+
+
+def test_who_changes_a_run_over_a_network_is_told_to_go_on_with_it_there(tmp_path: Path) -> None:
+    served(tmp_path, "", 1)
+    with pytest.raises(
+        ConfigError, match=r"differs in seed .*by `flwr run` or `fedvote deploy local` as it was started"
+    ) as refused:
+        served(tmp_path, "", 1, seed=5)
+    assert "fedvote run" not in str(refused.value)
 
 
 def test_a_server_killed_between_rounds_ends_with_the_bits_of_one_that_was_not(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from fedvote.core import ConfigError
 from fedvote.engines.flower.certificates import make_key
-from fedvote.engines.flower.roster import Roster, identity, keys_in, load_roster, save_roster
+from fedvote.engines.flower.roster import Roster, identity, identity_in, keys_in, load_roster, save_roster
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,29 @@ def test_only_keys_in_the_folder_get_a_number(tmp_path: Path) -> None:
         keys_in(tmp_path)
 
 
-@pytest.mark.parametrize("text", ['{"key:a": 0, "key:b": 0}', '{"key:a": 7}', "[]", '{"key:a": "x"}', "{"])
+def test_the_roster_has_the_names_of_public_keys_beside_what_nodes_are_known_by(tmp_path: Path) -> None:
+    files = [make_key(tmp_path / "keys" / name) for name in ("north", "south wing")]
+    nodes = [Node(number, pem(file)) for number, file in enumerate(files)]
+    roster = load_roster(tmp_path, 2, keys_in(tmp_path / "keys")).enrol(nodes)
+    save_roster(tmp_path, roster)
+    written = json.loads((tmp_path / "roster.json").read_text())
+    assert written == {
+        f"{identity_in(file)} {file.stem}": roster.numbers[identity(node)]
+        for file, node in zip(files, nodes, strict=True)
+    }
+    assert roster.names() == {client: name.partition(" ")[2] for name, client in written.items()}
+    for allowed in (None, keys_in(tmp_path / "keys")):
+        assert load_roster(tmp_path, 2, allowed).numbers == roster.numbers
+
+
+def pem(file: Path) -> bytes:
+    """A public key as Flower has it."""
+    return load_ssh_public_key(file.read_bytes()).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"key:a": 0, "key:b": 0}', '{"key:a x": 0, "key:a y": 1}', '{"key:a": 7}', "[]", '{"key:a": "x"}', "{"]
+)
 def test_a_roster_that_makes_no_sense_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "roster.json").write_text(text)
     with pytest.raises(ConfigError, match=r"roster\.json does not say which node is which client"):

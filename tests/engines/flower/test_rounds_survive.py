@@ -12,6 +12,7 @@ from flwr.app import ConfigRecord, Error, Message, RecordDict
 
 from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import answer, read_answer
+from fedvote.engines.flower.poll import NoQuorum
 from fedvote.engines.flower.roster import identity
 from fedvote.experiment import simulation
 from fedvote.folder import RunFolder
@@ -218,10 +219,26 @@ def test_a_node_beyond_the_number_of_clients_has_no_vote(tmp_path: Path) -> None
 def test_a_node_whose_key_the_server_does_not_have_has_no_vote(tmp_path: Path) -> None:
     """Although the SuperLink let it in, and although there is a number left."""
     grid = grid_of(4)
-    allowed = frozenset(identity(node) for node in grid.get_nodes() if node.node_id != 102)
+    allowed = {identity(node): str(node.node_id) for node in grid.get_nodes() if node.node_id != 102}
     (snapshot,) = elect(small(*PATIENT, "rounds=1"), grid, tmp_path, allowed)
     assert len(snapshot.record["counted"]) == 3 and len(snapshot.record["turned_away"]) == 1
     assert 102 not in {message.metadata.dst_node_id for message in grid.sent}
+
+
+def test_whoever_a_round_waits_for_is_said_by_name(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    allowed = {identity(node): f"hospital {node.node_id}" for node in grid.get_nodes()}
+    missing = number(grid, 1)
+    grid.behave = {missing: silent}
+    with pytest.raises(NoQuorum, match=rf"missing: 1 hospital {missing} \("):
+        list(
+            elect(
+                small("rounds=1", "flower.minimum=1", "flower.deadline=5", "flower.patience=10"),
+                grid,
+                tmp_path,
+                allowed,
+            )
+        )
 
 
 def test_attacks_that_need_to_see_others_are_refused_before_round_1(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,13 +35,32 @@ def test_a_folder_is_all_that_a_client_trains_on(tmp_path: Path) -> None:
 def test_a_function_is_called_where_it_lies(tmp_path: Path) -> None:
     code = tmp_path / "hospital.py"
     code.write_text("import numpy as np\ndef load():\n    return np.full((9, 1, 8, 8), 7.0), np.arange(9)\n")
-    made = clients_site(small(), PROBLEM, 0, f"{code}:load", "cpu")
+    made = clients_site(small(), replace(PROBLEM, dtype="float32"), 0, f"{code}:load", "cpu")
     assert len(made.data.train) == 9 and torch.all(made.data.train.x == 7)
 
 
 def test_without_either_a_client_has_its_part_of_the_named_dataset() -> None:
     made = clients_site(small(), PROBLEM, 0, "", "cpu")
     assert sum(len(part) for part in made.owned) == len(load("digits").train)
+
+
+def test_without_either_a_client_is_refused_where_the_server_has_data_of_its_own(tmp_path: Path) -> None:
+    own = replace(PROBLEM, own_data=True)
+    with pytest.raises(DataError, match="this node names no data, but the server tests on data of its own"):
+        clients_site(small(), own, 0, "", "cpu")
+    save(tmp_path / "train.npz")
+    assert len(clients_site(small(), own, 0, str(tmp_path), "cpu").data.train) == 20
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint16", "float32"])
+def test_inputs_of_another_kind_than_the_servers_are_refused(kind: str, tmp_path: Path) -> None:
+    """Bytes are parts of 255, and anything else is not: the same image would be another."""
+    np.savez(tmp_path / "train.npz", x=np.full((20, 1, 8, 8), 200, kind), y=np.arange(20) % 10)
+    with pytest.raises(DataError, match="inputs that count as float32, expected uint8, as the server has them"):
+        clients_site(small(), PROBLEM, 0, str(tmp_path), "cpu")
+    save(tmp_path / "train.npz")
+    with pytest.raises(DataError, match="inputs that count as uint8, expected float32"):
+        clients_site(small(), replace(PROBLEM, dtype="float32"), 0, str(tmp_path), "cpu")
 
 
 def test_all_clients_have_one_network_whatever_their_data(tmp_path: Path) -> None:
@@ -88,6 +108,18 @@ def test_a_server_with_test_data_of_its_own_knows_nobody_elses(tmp_path: Path) -
     assert [len(part) for part in made.owned] == [0] * 4
     assert len(made.data.test) == len(made.calibration(made.data.train)) == 20
     assert made.data.classes == tuple("abcdefghij") and made.data.train.mean == (0.3,)
+
+
+def test_a_server_that_calibrates_on_its_test_inputs_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path / "test.npz")
+    servers_site(small(), str(tmp_path), "cpu")
+    said = capsys.readouterr().err
+    assert "has no train.npz, so batch norm is calibrated on inputs of test.npz" in said and said.count("\n") == 1
+    save(tmp_path / "train.npz", 30)
+    assert len(servers_site(small(), str(tmp_path), "cpu").data.train) == 30
+    assert capsys.readouterr().err == ""
 
 
 def test_a_servers_function_returns_a_dataset(tmp_path: Path) -> None:

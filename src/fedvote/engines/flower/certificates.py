@@ -22,9 +22,7 @@ from cryptography.x509.oid import NameOID
 from fedvote.core import ConfigError
 
 DAYS = 365
-HERE = ("localhost", "127.0.0.1")
-
-
+HERE = ("localhost", "127.0.0.1")  # where Flower's own programs on the server look for it, by TLS as all others
 LONGEST = 36_500  # days
 HOST = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 
@@ -37,7 +35,7 @@ class Certificates:
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
-    """An authority of our own, and a certificate for a server that is reached by these names or addresses."""
+    """An authority of our own, and a certificate for a server that is reached by these names or addresses, and here."""
     if not hosts or not all(map(_is_host, hosts)) or not 1 <= days <= LONGEST:
         raise ConfigError(
             f"hosts are {', '.join(map(repr, hosts)) or 'none'} and days {days}, expected names or addresses by which "
@@ -59,9 +57,10 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAY
     signs = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     own = builder(authority, authority_key).add_extension(x509.BasicConstraints(True, 0), critical=True)
     own = own.add_extension(signs, critical=True)
+    names = [_host(host) for host in dict.fromkeys([*hosts, *HERE])]
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     theirs = builder(server, server_key).add_extension(x509.BasicConstraints(False, None), critical=True)
-    theirs = theirs.add_extension(x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False)
+    theirs = theirs.add_extension(x509.SubjectAlternativeName(names), critical=False)
     theirs = theirs.add_extension(signer, critical=False)
     for path, certificate in ((made.authority, own), (made.server, theirs)):
         path.write_bytes(certificate.sign(authority_key, hashes.SHA384()).public_bytes(serialization.Encoding.PEM))

@@ -7,18 +7,20 @@ asked for a round once more takes the same turn once more.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from flwr.app import Array, ArrayRecord, RecordDict
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, from_numpy
 
 from fedvote.core import Message, State
-from fedvote.draft import draft
 from fedvote.rounds import HELD
+from fedvote.tensor_file import save_tensors
 
 KEPT = 2
 PREFIX = "memory/"
@@ -61,7 +63,7 @@ class Memory:
         """As it was when this turn began."""
         found: Memories = {}
         if self.file is not None and self.file.is_file():
-            for name, value in load_file(self.file).items():
+            for name, value in self._read(self.file).items():
                 number, _, what = name.partition("/")
                 found.setdefault(int(number), {})[what] = value
         elif self.file is None:
@@ -71,11 +73,19 @@ class Memory:
                     found[int(name.removeprefix(PREFIX))] = arrays
         return found
 
+    @staticmethod
+    def _read(file: Path) -> State:
+        """What a file holds; one that cannot be read is forgotten, as if the client were new, and written again."""
+        try:
+            return load_file(file)
+        except (SafetensorError, OSError) as error:
+            print(f"{file} cannot be read ({error}): this client begins anew", file=sys.stderr)
+            return {}
+
     def _save(self, memories: Memories) -> None:
         if self.file is not None:
             flat = {f"{n}/{what}": v.cpu().contiguous() for n, memory in memories.items() for what, v in memory.items()}
-            with draft(self.file) as part:
-                save_file(flat, part)
+            save_tensors(self.file, flat, secret=True)
             return
         for name in [name for name in self.state.array_records if name.startswith(PREFIX)]:
             del self.state[name]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
-from fedvote.core import WireError
+import fedvote
+from fedvote.core import ConfigError, WireError
 
 BROADCAST, TASK, BALLOT, FRAME = "broadcast", "task", "ballot", "frame"
 CHUNKED = 2**22  # bytes above which a frame travels in chunks, as an array, which Flower moves faster
@@ -24,6 +25,9 @@ class Problem:
     mean: tuple[float, ...] = ()  # how inputs are scaled
     std: tuple[float, ...] = ()
     run: str = ""  # what no two runs share
+    dtype: str = "uint8"  # of inputs before they are scaled; else float32
+    own_data: bool = False  # whether the server tests on data of its own, and so clients train on theirs
+    files: tuple[tuple[str, str], ...] = ()  # the user's own that the configuration names, with their digests
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ def ask(task: Task, node: int, ttl: float) -> Message:
             "mean": list(problem.mean),
             "std": list(problem.std),
             "run": problem.run,
+            "dtype": problem.dtype,
+            "own_data": problem.own_data,
+            "files": [file for file, _ in problem.files],
+            "digests": [digest for _, digest in problem.files],
+            "version": fedvote.__version__,
         }
     )
     yours = ConfigRecord({"round": task.round, "client": task.client, "nonce": os.urandom(16)})
@@ -55,7 +64,10 @@ def ask(task: Task, node: int, ttl: float) -> Message:
 
 
 def read_task(message: Message) -> Task:
+    """The task in a message; ConfigError if the server's version of fedvote may mean another by it."""
     about, yours = message.content.config_records["problem"], message.content.config_records[TASK]
+    if (theirs := str(about.get("version", "of an earlier version"))) != (ours := fedvote.__version__):
+        raise ConfigError(f"the server runs fedvote {theirs}, this client {ours}: install one version on all machines")
     problem = Problem(
         str(about["experiment"]),
         tuple(about["shape"]),  # type: ignore[arg-type]
@@ -63,6 +75,9 @@ def read_task(message: Message) -> Task:
         tuple(about["mean"]),  # type: ignore[arg-type]
         tuple(about["std"]),  # type: ignore[arg-type]
         str(about["run"]),
+        str(about["dtype"]),
+        bool(about["own_data"]),
+        tuple(zip(about["files"], about["digests"], strict=True)),  # type: ignore[arg-type, misc]
     )
     round, client = int(yours["round"]), int(yours["client"])  # type: ignore[arg-type]
     return Task(problem, round, client, _unwrap(message.content, BROADCAST))

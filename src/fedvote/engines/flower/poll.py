@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,10 +113,11 @@ class Poll:
         why |= self.failed | {c: "what it sent is no ballot" for c in self.refused}
         return {c: why.get(c, "not asked yet") for c in self.cohort if c not in self.ballots}
 
-    def waiting(self, present: Sequence[int], awaited: set[int]) -> str:
+    def waiting(self, present: Sequence[int], awaited: set[int], names: Mapping[int, str]) -> str:
         """For whom the round waits, as a sentence."""
-        names = ", ".join(f"{c} ({why})" for c, why in self.missing(present, awaited).items())
-        return f"round {self.round} has {len(self.ballots)} of the {self.least} ballots it needs; missing: {names}"
+        who = {client: f"{client} {names[client]}" if client in names else str(client) for client in self.cohort}
+        missing = ", ".join(f"{who[c]} ({why})" for c, why in self.missing(present, awaited).items())
+        return f"round {self.round} has {len(self.ballots)} of the {self.least} ballots it needs; missing: {missing}"
 
     def events(self, present: Sequence[int], awaited: set[int]) -> dict[str, Any]:
         """What a line of metrics.jsonl says of the round, beyond its results; what did not happen is left out."""

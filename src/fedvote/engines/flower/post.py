@@ -17,6 +17,7 @@ from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
 from fedvote.core import NotHeldError, WireError, reason
+from fedvote.engines.flower.inflation import at_most
 from fedvote.engines.flower.messages import Task, ask, read_answer, size
 
 LONGEST = 200  # characters of what a client says of itself, which is kept in files
@@ -55,10 +56,10 @@ class Answer:
 
 
 class Pull:
-    """One look for one reply."""
+    """One look for one reply, of no more than so many bytes."""
 
-    def __init__(self, grid: Grid, name: str):
-        self.grid, self.name = grid, name
+    def __init__(self, grid: Grid, name: str, most: int):
+        self.grid, self.name, self.most = grid, name, most
         self.messages: list[Message] = []
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)  # of which nobody waits for the end
@@ -66,7 +67,8 @@ class Pull:
 
     def _run(self) -> None:
         try:
-            self.messages = list(self.grid.pull_messages([self.name]))
+            with at_most(self.most):
+                self.messages = list(self.grid.pull_messages([self.name]))
         except Exception as error:
             self.error = error
 
@@ -80,6 +82,7 @@ class Post:
     """The messages of a run, sent and collected through Flower's grid."""
 
     grid: Grid
+    most: int  # bytes that the frame in a reply may have
     open: dict[str, Errand] = field(default_factory=dict)
     pulls: dict[str, Pull] = field(default_factory=dict)  # looks that are not over
     nbytes: int = 0  # of Flower's messages, sent so far
@@ -100,7 +103,7 @@ class Post:
         """What has come back since the last time."""
         names = [name for name in self.open if name not in self.pulls][:AT_ONCE]
         for name in names:
-            self.pulls[name] = Pull(self.grid, name)
+            self.pulls[name] = Pull(self.grid, name, self.most)
             self.open[name] = self.open.pop(name)  # to the end of the queue
         until = time.monotonic() + LONG
         over = [pull for name in names if (pull := self.pulls[name]).over(until)]

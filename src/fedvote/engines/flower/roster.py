@@ -3,6 +3,9 @@
 A node is known by its public key, which survives restarts, of the server too. Where the server has a folder of public
 keys, nobody else is given a number, whoever registered at the SuperLink. Flower's simulation has no keys: there
 a node is known by its id, which is new in every run, so that such numbers are given out again when a run is resumed.
+
+A line of roster.json is "key:DIGEST NAME": CLIENT, where NAME is that of NAME.pub in the folder of keys. It is for
+people, and nobody looks at it when the file is read.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def _by_key(public_key: bytes) -> str:
 class Roster:
     clients: int
     numbers: Mapping[str, int] = field(default_factory=dict)  # identity -> client
-    allowed: frozenset[str] | None = None  # who may have a number; None: whoever comes
+    allowed: Mapping[str, str] | None = None  # identity -> name, of who may have a number; None: whoever comes
 
     def enrol(self, nodes: Iterable[Node]) -> Roster:
         """Give newcomers the lowest free numbers; where none is free, they stay without."""
@@ -63,32 +66,47 @@ class Roster:
         """Nodes that are online, but have no number and so no vote."""
         return sorted({identity(node) for node in nodes} - self.numbers.keys())
 
+    def names(self) -> dict[int, str]:
+        """client -> name, of those who have one."""
+        known = self.allowed or {}
+        return {client: known[who] for who, client in self.numbers.items() if who in known}
+
+    def in_full(self, who: str) -> str:
+        """An identity, with the name that people know it by, if there is one."""
+        return f"{who} {(self.allowed or {}).get(who, '')}".rstrip()
+
 
 def save_roster(folder: Path, roster: Roster) -> None:
-    write(folder / FILE, json.dumps(dict(roster.numbers), indent=2) + "\n")
+    lines = {roster.in_full(who): client for who, client in roster.numbers.items()}
+    write(folder / FILE, json.dumps(lines, indent=2) + "\n")
 
 
-def keys_in(folder: Path) -> frozenset[str]:
-    """Who has a public key in this folder, as NAME.pub."""
+def keys_in(folder: Path) -> dict[str, str]:
+    """Who has a public key in this folder, as NAME.pub: identity -> NAME."""
     files = sorted(folder.glob("*.pub"))
     if not files:
         raise ConfigError(f"{folder} holds no public keys, expected a NAME.pub of every client")
+    return {identity_in(file): file.stem for file in files}
+
+
+def identity_in(file: Path) -> str:
+    """The name under which the owner of a public key is remembered."""
     try:
-        keys = [load_ssh_public_key(file.read_bytes()) for file in files]
+        key = load_ssh_public_key(file.read_bytes())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"{folder} holds a .pub file that is no public key ({error})") from error
-    form = Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
-    return frozenset(_by_key(key.public_bytes(*form)) for key in keys)
+        raise ConfigError(f"{file} is no public key ({error})") from error
+    return _by_key(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))  # as Flower has it
 
 
-def load_roster(folder: Path, clients: int, allowed: frozenset[str] | None = None) -> Roster:
+def load_roster(folder: Path, clients: int, allowed: Mapping[str, str] | None = None) -> Roster:
     """The roster of the run in a folder, without those who cannot be known again, or are no longer allowed."""
     path = folder / FILE
     if not path.is_file():
         return Roster(clients, allowed=allowed)
     try:
-        numbers = {str(name): int(number) for name, number in json.loads(path.read_text()).items()}
-        if len(set(numbers.values())) < len(numbers) or not set(numbers.values()) <= set(range(clients)):
+        lines = json.loads(path.read_text(encoding="utf-8"))
+        numbers = {str(line).partition(" ")[0]: int(number) for line, number in lines.items()}
+        if len(set(numbers.values())) < len(lines) or not set(numbers.values()) <= set(range(clients)):
             raise ValueError(f"its numbers are not different ones from 0 to {clients - 1}")
     except (ValueError, AttributeError, TypeError) as error:
         raise ConfigError(

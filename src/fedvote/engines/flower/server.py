@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -22,9 +22,11 @@ from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.poll import NoQuorum, Poll
 from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
+from fedvote.engines.flower.site import dtype_name
 from fedvote.federation import Federation, Snapshot, traffic
+from fedvote.folder import RUN_NAME, own_files
 from fedvote.network import Network
-from fedvote.rounds import close_round, held_before, open_round, read_ballot
+from fedvote.rounds import close_round, held_before, largest_ballot, open_round, read_ballot
 from fedvote.tables import as_table, to_toml
 
 LOOK = 3.0  # seconds between two looks at who is there
@@ -41,7 +43,7 @@ class Server:
     config: Config
     folder: Path
     grid: Grid
-    allowed: frozenset[str] | None = None  # whose keys may vote; None: whoever the SuperLink lets in
+    allowed: Mapping[str, str] | None = None  # whose keys may vote, and names; None: whoever the SuperLink lets in
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     post: Post = field(init=False)
@@ -61,10 +63,22 @@ class Server:
                 f"attack {type(attack).__name__} (oracle: {self.made.oracle}) needs to see the messages of several "
                 "clients, which are on different machines here: use the simulator, or an attack that works alone"
             )
-        self.post = Post(self.grid)
         self.roster = load_roster(self.folder, len(self.made.owned), self.allowed)
-        data, experiment, run = self.made.data, to_toml(as_table(self.config)), _name(self.folder / "run-name")
-        self.problem = Problem(experiment, data.shape, len(data.classes), data.train.mean, data.train.std, run)
+        self.problem = self._problem(_name(self.folder / RUN_NAME))
+
+    def _problem(self, run: str) -> Problem:
+        data, train = self.made.data, self.made.data.train
+        return Problem(
+            to_toml(as_table(self.config)),
+            data.shape,
+            len(data.classes),
+            train.mean,
+            train.std,
+            run,
+            dtype_name(train),
+            self.made.data_elsewhere,
+            tuple(own_files(self.config).items()),
+        )
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last."""
@@ -73,6 +87,7 @@ class Server:
         snapshot = since or Snapshot(0, made.start().state, {})
         state = {name: value.to(made.device) for name, value in snapshot.state.items()}
         snapshot = Snapshot(snapshot.round, state, {}, snapshot.record)
+        self.post = Post(self.grid, largest_ballot(made.method, network, state))
         self.away = {int(client) for name in ("absent", "failed") for client in snapshot.record.get(name, ())}
 
         def quality(snapshot: Snapshot) -> dict[str, float]:
@@ -149,11 +164,11 @@ class Server:
                 return told
             if poll.stuck(waited, awaited):
                 poll.forgive(waited)
-                self._say(poll.waiting(list(self.present), awaited))
+                self._say(poll.waiting(list(self.present), awaited, self.roster.names()))
             if waited >= self.config.flower.patience or poll.lost():
                 over = "those who were refused had their vote" if poll.lost() else "flower.patience is over"
                 raise NoQuorum(
-                    f"{poll.waiting(list(self.present), awaited)}; {over} after {waited:.0f} s. "
+                    f"{poll.waiting(list(self.present), awaited, self.roster.names())}; {over} after {waited:.0f} s. "
                     f"Round {poll.round - 1} is safe in {self.folder}: start the run again when they are back"
                 )
             if not heard:
@@ -199,7 +214,7 @@ class Server:
         if returned := sorted(self.away & poll.voted):
             events["returned"] = returned
         if self.strangers:
-            events["turned_away"] = self.strangers
+            events["turned_away"] = [self.roster.in_full(who) for who in self.strangers]
         self.away = (self.away - poll.voted) | {client for client in poll.cohort if client not in poll.voted}
         return events
 

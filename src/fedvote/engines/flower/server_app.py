@@ -51,6 +51,7 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
     config = read(source, settings)
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
     made = servers_site(config, chosen["data"], chosen["device"])
+    folder.check_data(made)
     since = folder.claim(config, resume=True)
     try:
         _serve(grid, chosen, config, folder, made, since)

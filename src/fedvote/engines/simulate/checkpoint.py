@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from fedvote.core import ConfigError, State
-from fedvote.draft import draft
 from fedvote.federation import Snapshot
+from fedvote.tensor_file import save_tensors
 
 
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= {f"memory/{name}": value for name, value in snapshot.memory.items()}
     record = {"round": str(snapshot.round), "record": json.dumps(snapshot.record)}
-    with draft(path) as part:
-        save_file(_apart({name: value.contiguous().cpu() for name, value in tensors.items()}), part, record)
+    save_tensors(path, _apart({name: value.contiguous().cpu() for name, value in tensors.items()}), record)
 
 
 def _apart(tensors: State) -> State:

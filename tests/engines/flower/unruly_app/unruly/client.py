@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from fedvote.engines.flower.client import NODE_KEYS
 from fedvote.engines.flower.client_app import train as train_as_asked
 from fedvote.engines.flower.messages import answer, read_answer, read_task
 
@@ -17,7 +19,8 @@ app = ClientApp()
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
-    reply = train_as_asked(message, context)
+    known = {key: value for key, value in context.node_config.items() if key in NODE_KEYS}
+    reply = train_as_asked(message, replace(context, node_config=known))
     if context.node_config.get("late") == read_task(message).round:
         wait_until_it_is_over(Path(str(context.node_config["metrics"])), read_task(message).round)
     if context.node_config.get("mutate"):

@@ -1,0 +1,60 @@
+"""What a client keeps on its disk: nobody else reads it, and a file that was damaged is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from flwr.app import Message, RecordDict
+
+from fedvote.engines.flower.memory import Memory
+from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
+from tests.engines.flower.test_held import cannot_read
+from tests.toy import assert_same
+
+FRESH = {"momentum": torch.zeros(3)}
+
+
+def memory(file: Path) -> Memory:
+    return Memory(RecordDict(), file)
+
+
+def test_what_is_remembered_is_for_the_owners_eyes_alone(tmp_path: Path) -> None:
+    file = tmp_path / "memory" / "a.safetensors"
+    for round in (1, 2):
+        memory(file).after(round, {"momentum": torch.ones(1, 3)}, {"level": torch.arange(3)})
+        assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+def test_a_damaged_file_holds_nothing_and_is_written_again(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.safetensors"
+    memory(file).after(1, {"momentum": torch.ones(1, 3)}, {"level": torch.arange(3)})
+    whole = file.read_bytes()
+    file.write_bytes({"cut": whole[:-5], "empty": b"", "noise": b"noise" * 20}[damage])
+    found = memory(file)
+    assert found.held(1) is None
+    assert_same(found.before(2, FRESH), {"momentum": torch.zeros(1, 3)})
+    assert "cannot be read" in capsys.readouterr().err
+    memory(file).after(2, {"momentum": torch.ones(1, 3)}, {"level": torch.arange(3)})
+    assert memory(file).held(2) is not None
+
+
+def test_a_client_whose_memory_was_damaged_is_sent_the_whole_broadcast(tmp_path: Path) -> None:
+    """It says that it holds nothing, as one that was started anew does."""
+
+    def damaged(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        again = sum(m.metadata.dst_node_id == node for m in grid.sent) > 2
+        return honest(grid, node, message) if again else cannot_read(grid, node, message)
+
+    grid = grid_of(4)
+    grid.node_config = {"memory": str(tmp_path / "memory")}
+    run = elect(small("rounds=2"), grid, tmp_path / "run")
+    next(run)
+    for file in (tmp_path / "memory").iterdir():
+        file.write_bytes(file.read_bytes()[:-9])
+    grid.behave = dict.fromkeys(grid.nodes, damaged)
+    assert next(run).record["counted"] == [0, 1, 2, 3]
