@@ -11,6 +11,7 @@ import torch
 
 import fedvote
 from fedvote import load_network
+from fedvote.codecs.frame import VERSION
 from fedvote.config import read
 from fedvote.experiment import dataset, run
 from fedvote.folder import RunFolder
@@ -60,3 +61,8 @@ def test_what_may_be_added_works_as_shown(tmp_path: Path) -> None:
     (*_, last) = run(config, RunFolder(tmp_path / "run"), device="cpu")
     assert len(set(last.record["vote_weight"].values())) == 1 and "refused" not in last.record
     assert load_network(tmp_path / "run")(torch.zeros(1, 1, 8, 8)).shape == (1, 3)
+
+
+def test_the_wire_format_that_is_described_is_the_one_that_is_written() -> None:
+    text = (README.parent / "docs" / "wire-format.md").read_text()
+    assert text.startswith(f"# The wire format, version {VERSION}\n") and f"| version | {VERSION} |" in text
