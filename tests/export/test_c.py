@@ -49,6 +49,17 @@ def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
     assert np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
 
 
+@needs_compiler
+@pytest.mark.parametrize("votes", VALUES)
+def test_a_sum_of_many_inputs_is_as_exact_as_one_of_few(votes: str) -> None:
+    """The sum of 100,000 bytes is far larger than that of bytes of which half are negative."""
+    shape = (3, 180, 180)
+    layers = nn.Linear(3 * 180 * 180, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)
+    network, x = deployed(nn.Sequential(nn.Flatten(), *layers), votes, shape), inputs(shape, torch.uint8, 5)
+    answers, expected = run(Program(network, "network"), x), network(x).numpy()
+    assert np.abs(answers - expected).max() < 1e-4 * np.abs(expected).max()
+
+
 MAIN = """
 #include <stdio.h>
 #include "network.h"
