@@ -126,7 +126,7 @@ class Calls:
         name = self._weights(others, weight, groups)
         self.patch, self.sums = max(self.patch, prod(weight.shape[1:])), max(self.sums, weight.shape[0] // groups)
         window = self._window(x, y, weight.shape[2:], attributes)
-        return self._call(f"fv_conv({name}, {groups}, &{window}, {{0}}, {{y}}, patch, sums);", y, x)
+        return self._call(f"fv_conv(&{name}, {groups}, &{window}, {{0}}, {{y}}, patch, sums);", y, x)
 
     def _dense(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any], transposed: bool) -> Step:
         usual = all(attributes.get(name, 1.0) == 1 for name in ("alpha", "beta")) and not attributes.get("transA", 0)
@@ -134,7 +134,7 @@ class Calls:
             raise _no_c(f"a product of inputs of shape {self._shapes[x]} with {attributes or 'no attributes'}")
         weight = self._known[others[0]]
         name = self._weights(others, weight if transposed else weight.T, groups=1)
-        return self._call(f"fv_product({name}, {{0}}, {{y}});", y, x)
+        return self._call(f"fv_product(&{name}, {{0}}, {{y}});", y, x)
 
     def _weights(self, names: Sequence[str], weight: NDArray[Any], groups: int) -> str:
         """The name of a layer's constants, which layers that share their weights have in common."""

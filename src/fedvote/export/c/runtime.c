@@ -22,7 +22,7 @@
 #endif
 
 typedef struct {
-    int inputs, outputs;
+    int inputs, outputs;                /* of one group of outputs; what follows is one group after the other */
     const uint8_t *positive, *negative; /* votes of +1 and of -1, by chunk, output and byte; negative: only of trits */
     const float *floats;                /* instead of votes: weights, by output and input */
     const float *scale, *bias;          /* of every output; scale: only of votes; bias: 0 for none */
@@ -120,23 +120,37 @@ FV_FUNCTION void fv_see(const fv_window *v, int first, int last, int oy, int ox,
         }
 }
 
-/* One weight for each group of channels. `patch` and `sums` are working memory. */
+/* The weights of one group of outputs. */
+FV_FUNCTION fv_weights fv_group(fv_weights w, int group)
+{
+    size_t first = (size_t)group * w.outputs, bytes = first * ((w.inputs + 7) / 8);
+    if (w.positive) w.positive += bytes;
+    if (w.negative) w.negative += bytes;
+    if (w.floats) w.floats += first * w.inputs;
+    if (w.scale) w.scale += first;
+    if (w.bias) w.bias += first;
+    return w;
+}
+
+/* `patch` and `sums` are working memory. */
 FV_FUNCTION void fv_conv(const fv_weights *w, int groups, const fv_window *v, const float *x, float *y, float *patch,
                            float *sums)
 {
     int channels = v->channels / groups, pixels = v->out_height * v->out_width;
-    for (int g = 0; g < groups; g++)
+    for (int g = 0; g < groups; g++) {
+        fv_weights mine = fv_group(*w, g);
         for (int q = 0; q < pixels; q += FV_PIXELS) {
             int count = pixels - q < FV_PIXELS ? pixels - q : FV_PIXELS;
             for (int p = 0; p < FV_PIXELS; p++) { /* beyond the end, the last pixel again */
                 int at = q + (p < count ? p : count - 1);
                 fv_see(v, g * channels, (g + 1) * channels, at / v->out_width, at % v->out_width, x, patch + p);
             }
-            fv_products(&w[g], patch, sums, FV_PIXELS);
-            for (int o = 0; o < w[g].outputs; o++)
+            fv_products(&mine, patch, sums, FV_PIXELS);
+            for (int o = 0; o < mine.outputs; o++)
                 for (int p = 0; p < count; p++)
-                    y[(size_t)(g * w[g].outputs + o) * pixels + q + p] = sums[o * FV_PIXELS + p];
+                    y[(size_t)(g * mine.outputs + o) * pixels + q + p] = sums[o * FV_PIXELS + p];
         }
+    }
 }
 
 /* The largest number of a window, or its mean, over the edge's zeros, too, if these count. */
