@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,43 @@ class Pooled(nn.Module):
 @needs_compiler
 def test_windows_of_every_kind() -> None:
     network, x = deployed(Pooled(), "binary", IMAGE), inputs(IMAGE, torch.uint8, 5)
+    answers, expected = run(Program(network, "network"), x), network(x).numpy()
+    assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+class Between(nn.Module):
+    """Numbers that are cut off below, above or on both sides; None: not there."""
+
+    def __init__(self, least: float | None, most: float | None):
+        super().__init__()
+        self.least, self.most = least, most
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clamp(self.least, self.most)
+
+
+class Largest(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.amax(tuple(range(2, x.ndim)))
+
+
+SMALL_PARTS: dict[str, Sequence[nn.Module]] = {
+    "pool over the edge": (nn.MaxPool2d(2, padding=1, ceil_mode=True), nn.Flatten(), nn.Linear(8 * 5 * 5, 4)),
+    "whole image": (nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(8, 4)),
+    "largest pixel": (Largest(), nn.Linear(8, 4)),
+    "largest of a sequence": (nn.Flatten(2), nn.AdaptiveMaxPool1d(1), nn.Flatten(), nn.Linear(8, 4)),
+    "not below": (Between(0.1, None), nn.Flatten(), nn.Linear(8 * 81, 4)),
+    "not above": (Between(None, 0.1), nn.Flatten(), nn.Linear(8 * 81, 4)),
+    "between": (Between(-torch.inf, 0.1), nn.Flatten(), nn.Linear(8 * 81, 4)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("part", SMALL_PARTS)
+def test_every_part_answers_as_torch_does(part: str) -> None:
+    shape = (3, 9, 9)
+    module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *SMALL_PARTS[part])
+    network, x = deployed(module, "binary", shape, torch.float32), inputs(shape, torch.float32, 5)
     answers, expected = run(Program(network, "network"), x), network(x).numpy()
     assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
