@@ -52,6 +52,12 @@ class Deployed(nn.Module):
         self.register_buffer("std", torch.tensor(std))
 
     def forward(self, x: Tensor) -> Tensor:
+        # bytes are divided by 255, floats are not: the wrong kind would be answered wrongly, and nobody would know
+        if x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
+            raise ConfigError(
+                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as the training data had them: "
+                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them, one as a batch of 1"
+            )
         channels = (-1,) + (1,) * (x.ndim - 2)
         y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
         return y
