@@ -17,7 +17,7 @@ CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
     "ternary": Ternary,
     "float32": Float32,
 }
-DTYPES = {
+DTYPES = {  # our own data are uint8 or float32; datasets that somebody made by hand may be anything
     "bool": torch.bool,
     "uint8": torch.uint8,
     "int8": torch.int8,
