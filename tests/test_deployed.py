@@ -105,7 +105,7 @@ DAMAGED = r"network\.safetensors (is no network, is damaged, or is of an earlier
         {"classes": []}, {"classes": "abc"}, {"classes": [1, 2]}, {"keep_float": 5}, {"keep_float": "abc"},
         {"keep_float": [5]}, {"model": "lenet5"},
     ],
-    ids=str,
+    ids=lambda about: str(about)[:40],
 )  # fmt: skip
 def test_what_a_file_says_that_cannot_be_is_refused_by_its_name(
     finished: Path, tmp_path: Path, about: dict[str, Any] | str
@@ -129,6 +129,7 @@ MEAN, VAR = "statistics/1.running_mean", "statistics/1.running_var"
         ("float", lambda floats: floats[:, None].clone()),
         ("float", lambda floats: floats[1:].clone()),
         ("float", lambda floats: floats * torch.nan),
+        ("float", lambda floats: floats.to(torch.uint8)),
         (MEAN, lambda _: None),
         (MEAN, lambda _: torch.zeros(3)),
         (MEAN, lambda _: torch.zeros(())),

@@ -152,9 +152,9 @@ def _read(path: Path) -> tuple[About, dict[str, Tensor]]:
         about = About.read(file.metadata()["about"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     tensors = {name: tensors[name] for name in tensors if name in ("voted", "float") or name.startswith(STATISTICS)}
-    for name in ("voted", "float"):
-        if tensors[name].ndim != 1:
-            raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, expected a row of numbers")
+    for name, kind in (("voted", torch.uint8), ("float", torch.float32)):
+        if (tensor := tensors[name]).ndim != 1 or tensor.dtype != kind:
+            raise ValueError(f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}, expected a row of {kind}")
     for name, tensor in tensors.items():
         if not tensor.isfinite().all() or (name.endswith("var") and (tensor < 0).any()):
             raise ValueError(f"{name} has values that are no numbers, or variances below 0")
