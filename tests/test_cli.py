@@ -248,6 +248,13 @@ def test_a_command_that_makes_no_sense_is_refused(arguments: list[str], sentence
     assert sentence in refused(*arguments)
 
 
+def test_a_measurement_that_fails_leaves_files_as_they_were(refused: Refusal, tmp_path: Path) -> None:
+    (tmp_path / "old.html").write_text("measured before")
+    command = "bench", "infer", "--model", "lenet6", "--json", "new.json", "--page", "old.html"
+    assert "model 'lenet6' is not known" in refused(*command)
+    assert (tmp_path / "old.html").read_text() == "measured before" and not (tmp_path / "new.json").exists()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 def test_a_gpu_that_is_not_there_is_refused(refused: Refusal) -> None:
     assert "use --device cpu or --device auto" in refused("run", "--device", "cuda")

@@ -52,6 +52,41 @@ def test_layers_that_share_a_weight_cost_each_and_products_of_no_layer_are_count
     assert found["float"].multiplications == 64 + 64 + 64 + 32 and found["binary"].multiplications == 64 + 32
 
 
+class Attention(nn.Module):
+    """Of 5 places with 8 numbers each, by torch's module or by layers of its own."""
+
+    def __init__(self, module: bool) -> None:
+        super().__init__()
+        self.whole = nn.MultiheadAttention(8, 2, batch_first=True, bias=False) if module else None
+        self.three = None if module else nn.Linear(8, 24, bias=False)
+        self.last = nn.Linear(8, 4, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.whole is not None:
+            x = self.whole(x, x, x, need_weights=False)[0]
+        if self.three is not None:
+            query, key, value = self.three(x).chunk(3, -1)
+            x = nn.functional.scaled_dot_product_attention(query, key, value)
+        y: Tensor = self.last(x.mean(1))
+        return y
+
+
+def test_the_products_of_attention_are_counted_as_those_of_floats() -> None:
+    scores = values = 5 * 5 * 8
+    found = by_kind(Attention(module=False), (5, 8), 4)
+    assert found["float"].multiplications == 5 * 8 * 24 + scores + values + 8 * 4
+    assert found["binary"].multiplications == scores + values + 8 * 4
+    kept = by_kind(Attention(module=True), (5, 8), 4, keep_float=["whole.out_proj"])
+    assert kept["float"].multiplications == 5 * 8 * 24 + scores + values + 5 * 8 * 8 + 8 * 4
+    assert torch.backends.mha.get_fastpath_enabled() and torch.backends.cuda.flash_sdp_enabled()
+
+
+def test_a_layer_of_votes_that_is_never_called_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"^whole\.out_proj is voted on but never called, .* or name it in keep_float"):
+        costs(Attention(module=True), (5, 8), 4)
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
 def test_the_papers_lenet() -> None:
     """Table III, 100 inputs of CIFAR-10: 1.8e9 multiplications and 8.1 mJ with float weights; 1.5 mJ with binary ones,
     which leaves out batch norm and the last layer."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from fedvote import ConfigError, Simulation, load_network
 from fedvote.config import read
 from fedvote.deployed import save_network
 from fedvote.experiment import run, simulation
 from fedvote.folder import NETWORK, RunFolder
+from fedvote.models import make_model
 from tests.toy import dataset, module
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
@@ -67,22 +70,133 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         load_network(tmp_path)
 
 
-@pytest.mark.parametrize("damage", [{"about": "{"}, {"packing": "zip"}, {"dtype": "float1"}, {"layers": None}, "voted"])
-def test_what_is_not_there_or_not_known_is_refused(tmp_path: Path, damage: str | dict[str, str | None]) -> None:
-    list(run(read("quickstart", FAST), RunFolder(tmp_path), device="cpu"))
-    with safe_open(tmp_path / NETWORK, "pt") as file:
-        about = json.loads(file.metadata()["about"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if isinstance(damage, str):
-        del tensors[damage]
-        text = json.dumps(about)
-    else:
-        text = damage.get("about") or json.dumps(about | damage)
-    save_file(tensors, tmp_path / NETWORK, {"about": text})
-    with pytest.raises(
-        ConfigError, match=r"is no network, is damaged, or is of an earlier version|is of another network"
-    ):
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("finished")
+    list(run(read("quickstart", FAST), RunFolder(path), device="cpu"))
+    return path
+
+
+def changed(
+    run: Path, to: Path, about: dict[str, Any] | str = "", tensors: Mapping[str, Tensor | None] | None = None
+) -> Path:
+    """A network's file that says something else, or has other tensors; None: not this one."""
+    with safe_open(run / NETWORK, "pt") as file:
+        said = json.loads(file.metadata()["about"])
+        kept = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    text = about if about and isinstance(about, str) else json.dumps({**said, **(about or {})})
+    kept = {name: tensor for name, tensor in {**kept, **(tensors or {})}.items() if tensor is not None}
+    save_file(kept, to, {"about": text})
+    return to
+
+
+DAMAGED = r"network\.safetensors (is no network, is damaged, or is of an earlier version \(.*\)|is of another network)"
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        "{", "[1, 2]", '"x"', "5", "null", {"packing": "zip"}, {"packing": [1]}, {"packing": "ternary"},
+        {"packing": "float32"}, {"dtype": "float1"}, {"dtype": "load"}, {"dtype": "nn"}, {"dtype": 3}, {"layers": None},
+        {"layers": 3}, {"mean": None}, {"mean": "abc"}, {"mean": [[1, 2], [3]]}, {"mean": [0.0, 1.0], "std": [1.0]},
+        {"mean": [0.0], "std": [0]}, {"mean": [0.0], "std": [1e-99]}, {"mean": [10**400], "std": [1]},
+        {"mean": [float("nan")], "std": [1]}, {"mean": [1, 2, 3], "std": [1, 2, 3]}, {"model": 5}, {"model": ["a"]},
+        {"shape": None}, {"shape": "abc"}, {"shape": []}, {"shape": [-1, 8, 8]}, {"shape": [1.5, 8, 8]}, {"classes": 5},
+        {"classes": []}, {"classes": "abc"}, {"classes": [1, 2]}, {"keep_float": 5}, {"keep_float": "abc"},
+        {"keep_float": [5]}, {"model": "lenet5"},
+    ],
+    ids=lambda about: str(about)[:40],
+)  # fmt: skip
+def test_what_a_file_says_that_cannot_be_is_refused_by_its_name(
+    finished: Path, tmp_path: Path, about: dict[str, Any] | str
+) -> None:
+    with pytest.raises(ConfigError, match=DAMAGED):
+        load_network(changed(finished, tmp_path / NETWORK, about))
+
+
+MEAN, VAR = "statistics/1.running_mean", "statistics/1.running_var"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("voted", lambda _: None),
+        ("voted", lambda voted: voted[:-1].clone()),
+        ("voted", lambda voted: voted[None].clone()),
+        ("voted", lambda voted: voted.float()),
+        ("float", lambda _: None),
+        ("float", lambda _: torch.tensor(1.0)),
+        ("float", lambda floats: floats[:, None].clone()),
+        ("float", lambda floats: floats[1:].clone()),
+        ("float", lambda floats: floats * torch.nan),
+        ("float", lambda floats: floats.to(torch.uint8)),
+        (MEAN, lambda _: None),
+        (MEAN, lambda _: torch.zeros(3)),
+        (MEAN, lambda _: torch.zeros(())),
+        (MEAN, lambda mean: mean * torch.nan),
+        (VAR, lambda var: -var),
+        ("statistics/9.running_mean", lambda _: torch.zeros(3)),
+    ],
+)
+def test_tensors_that_cannot_be_are_refused_by_the_name_of_their_file(
+    finished: Path, tmp_path: Path, name: str, damage: Callable[[Tensor], Tensor | None]
+) -> None:
+    with safe_open(finished / NETWORK, "pt") as file:
+        tensor = file.get_tensor(name) if name in file.keys() else torch.zeros(0)  # noqa: SIM118
+    with pytest.raises(ConfigError, match=DAMAGED):
+        load_network(changed(finished, tmp_path / NETWORK, tensors={name: damage(tensor)}))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.zeros(2, 1, 8, 8),
+        torch.zeros(2, 1, 8, 8, dtype=torch.int64),
+        torch.zeros(1, 8, 8, dtype=torch.uint8),
+        torch.zeros(2, 1, 8, 9, dtype=torch.uint8),
+        torch.zeros(2, 64, dtype=torch.uint8),
+        torch.zeros((), dtype=torch.uint8),
+    ],
+    ids=lambda x: f"{x.dtype} {tuple(x.shape)}",
+)
+def test_inputs_of_another_kind_are_refused_rather_than_answered_wrongly(finished: Path, x: Tensor) -> None:
+    expected = r"the inputs are .*, expected them as the training data had them: torch\.uint8 of shape \(n, 1, 8, 8\)"
+    with pytest.raises(ConfigError, match=expected):
+        load_network(finished)(x)
+    assert load_network(finished)(torch.zeros(0, 1, 8, 8, dtype=torch.uint8)).shape == (0, 10)
+
+
+OWN = """
+from pathlib import Path
+from fedvote.models import digits_cnn
+(Path(__file__).parent / "ran").touch()
+network = digits_cnn
+"""
+
+
+def test_no_file_makes_this_run_code_that_it_brings(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    name = f"{tmp_path / 'mine.py'}:network"
+    path = changed(finished, tmp_path / NETWORK, {"model": name})
+    for place in (path, tmp_path):  # of a file alone, and of a folder without a configuration
+        with pytest.raises(ConfigError, match=r"no file may have run; expected one of digits-cnn, .* as `module`"):
+            load_network(place)
+    (tmp_path / "config.toml").write_bytes((finished / "config.toml").read_bytes())  # which names another network
+    with pytest.raises(ConfigError, match="no file may have run"):
         load_network(tmp_path)
+    assert not (tmp_path / "ran").exists()
+    x = torch.zeros(2, 1, 8, 8, dtype=torch.uint8)
+    given = load_network(path, make_model("digits-cnn", (1, 8, 8), 10))
+    assert torch.equal(given(x), load_network(finished)(x))
+
+
+def test_a_run_of_a_network_of_ones_own_is_loaded_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    config = read("quickstart", [*FAST, f"model.name={tmp_path / 'mine.py'}:network"])
+    list(run(config, RunFolder(tmp_path / "run"), device="cpu"))
+    assert load_network(tmp_path / "run").shape == (1, 8, 8)
+    with pytest.raises(ConfigError, match=r"no file may have run; .*: give that folder"):
+        load_network(tmp_path / "run" / NETWORK)
 
 
 def renamed() -> nn.Module:

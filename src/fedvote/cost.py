@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError, Key, ModelError
 from fedvote.network import Network
 from fedvote.validate import VOTABLE
 
@@ -65,9 +67,22 @@ def costs(module: nn.Module, shape: Sequence[int], classes: int, keep_float: Seq
     Batch norm is one addition an output, and for votes, whose scale cannot be folded into them, one multiplication.
     """
     network = Network(module, keep_float=keep_float)
-    network.check(shape, classes)
-    layers = _layers(network, shape)
+    with _in_products():
+        network.check(shape, classes)
+        layers = _layers(network, shape)
     return [_cost(kind, network, layers) for kind in BITS]
+
+
+@contextmanager
+def _in_products() -> Iterator[None]:
+    """Attention as products that can be counted, where torch would have one kernel for all of it."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 @dataclass(frozen=True)
@@ -104,6 +119,7 @@ def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
         layer.register_forward_hook(lambda _, __, y, name=name: outputs.update({name: y.numel()}))
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         whole(x[:1])
+    _refuse_uncalled(name for name, layer in known.items() if id(layer.weight) in voted and name not in outputs)
     operations = counter.get_flop_counts()
     layers = [
         _Layer(
@@ -117,3 +133,11 @@ def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
     ]
     others = counter.get_total_flops() // 2 - sum(layer.products for layer in layers)
     return [*layers, _Layer(voted=False, norm=False, bias=True, products=others, outputs=0)]
+
+
+def _refuse_uncalled(names: Iterable[str]) -> None:
+    if found := ", ".join(name.removeprefix("0.") for name in names):
+        raise ModelError(
+            f"{found} is voted on but never called, as in nn.MultiheadAttention, which reads the weights of its layers "
+            "instead, so that nobody knows which additions are its own: call it as a layer, or name it in keep_float"
+        )

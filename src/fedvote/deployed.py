@@ -6,29 +6,24 @@ what its outputs mean. `load_network` gives an ordinary nn.Module that takes inp
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from fedvote.codecs import Binary, Float32, Ternary
+from fedvote.about import CODECS, DTYPES, About
 from fedvote.config import ModelConfig
-from fedvote.core import Codec, ConfigError, Weights, scaled
+from fedvote.core import Codec, ConfigError, Weights, WireError, scaled
 from fedvote.federation import Federation, Snapshot
-from fedvote.folder import NETWORK
-from fedvote.models import make_model
+from fedvote.folder import NETWORK, RunFolder
+from fedvote.models import MODELS, make_model
 from fedvote.network import Network
 from fedvote.tensor_file import save_tensors
 
 STATISTICS = "statistics/"
-CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
-    "binary": Binary,
-    "ternary": Ternary,
-    "float32": Float32,
-}
 
 
 class Deployed(nn.Module):
@@ -56,6 +51,12 @@ class Deployed(nn.Module):
         self.register_buffer("std", torch.tensor(std))
 
     def forward(self, x: Tensor) -> Tensor:
+        # bytes are divided by 255, floats are not: the wrong kind would be answered wrongly, and nobody would know
+        if x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
+            raise ConfigError(
+                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as the training data had them: "
+                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them, one as a batch of 1"
+            )
         channels = (-1,) + (1,) * (x.ndim - 2)
         y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
         return y
@@ -77,19 +78,19 @@ def save_network(
         **{STATISTICS + name: value for name, value in statistics.items()},
     }
     train = simulation.data.train
-    about = {
-        "packing": packing,
-        "shape": simulation.data.shape,
-        "dtype": str(train.x.dtype).removeprefix("torch."),
-        "classes": simulation.data.classes,
-        "mean": train.mean,
-        "std": train.std,
-        "layers": simulation.network.fingerprint.hex(),
-        "model": model and model.name,
-        "keep_float": model and model.keep_float,
-    }
+    about = About(
+        packing=packing,
+        shape=simulation.data.shape,
+        dtype=str(train.x.dtype).removeprefix("torch."),
+        classes=simulation.data.classes,
+        mean=train.mean,
+        std=train.std,
+        layers=simulation.network.fingerprint.hex(),
+        model=model.name if model else None,
+        keep_float=model.keep_float if model else None,
+    )
     path = Path(folder) / NETWORK
-    save_tensors(path, tensors, {"about": json.dumps(about)})
+    save_tensors(path, tensors, {"about": about.text})
     return path
 
 
@@ -98,43 +99,77 @@ def load_network(
 ) -> Deployed:
     """The deployed network of a run, by its folder or its file, in evaluation mode.
 
-    `module`: the network itself, if it is one that no configuration named; `keep_float`, as in training.
+    `module`: the network itself, if it is one that no configuration named; `keep_float`, as in training. No file makes
+    this run code that is not fedvote's: a network of FILE.py:NAME is made only if the folder's config.toml names it.
     """
     if not Path(path).exists():
         raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")
-    path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
+    folder = RunFolder(Path(path)) if Path(path).is_dir() else None
+    path = Path(path) / NETWORK if folder else Path(path)
     if not path.is_file():
         raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run to its end")
+    with _blamed(path):
+        about, tensors = _read(path)
+    network = Network(
+        _make(path, about, folder) if module is None else module,
+        keep_float=about.keep_float if keep_float is None else keep_float,
+    )
+    floats = tensors.pop("float")
+    voted_bytes = tensors.pop("voted").numpy().tobytes()
+    statistics = {name.removeprefix(STATISTICS): tensor for name, tensor in tensors.items()}
+    found = about.layers, floats.shape, {name: tensor.shape for name, tensor in statistics.items()}
+    if found != (network.fingerprint.hex(), (network.F,), network.norms):
+        raise ConfigError(
+            f"{path} is of another network than {about.model if module is None else 'the module given'}: it has "
+            f"{len(floats)} float weights and {len(statistics)} statistics of batch norm, expected {network.F} and "
+            f"{len(network.norms)}; layers have to have the names and shapes that they had in training, and the same "
+            "ones to be kept float (keep_float)"
+        )
+    with _blamed(path):
+        voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
+    ready = network.module(Weights(voted, floats), statistics)
+    dtype = DTYPES[about.dtype]
+    return Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype).eval().requires_grad_(False)
+
+
+@contextmanager
+def _blamed(path: Path) -> Iterator[None]:
+    """One sentence about a file, whatever is wrong with it."""
     try:
-        with safe_open(path, "pt") as file:
-            about = json.loads(file.metadata()["about"])
-            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        voted_bytes, floats = tensors["voted"].numpy().tobytes(), tensors["float"]
-        scaling, dtype, codec = (about["mean"], about["std"]), getattr(torch, about["dtype"]), CODECS[about["packing"]]
-        name, kept, layers = about["model"], about["keep_float"], about["layers"]
-        classes, shape = about["classes"], about["shape"]
-    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+        yield
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, WireError) as error:
         raise ConfigError(
             f"{path} is no network, is damaged, or is of an earlier version ({error}): give a run folder or its "
             f"{NETWORK}; resuming the run writes it again"
         ) from error
-    if module is None and name is None:
+
+
+def _read(path: Path) -> tuple[About, dict[str, Tensor]]:
+    """What a file says, and its tensors: votes, float weights and statistics, all of them numbers that can be."""
+    with safe_open(path, "pt") as file:
+        about = About.read(file.metadata()["about"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tensors = {name: tensors[name] for name in tensors if name in ("voted", "float") or name.startswith(STATISTICS)}
+    for name, kind in (("voted", torch.uint8), ("float", torch.float32)):
+        if (tensor := tensors[name]).ndim != 1 or tensor.dtype != kind:
+            raise ValueError(f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}, expected a row of {kind}")
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all() or (name.endswith("var") and (tensor < 0).any()):
+            raise ValueError(f"{name} has values that are no numbers, or variances below 0")
+    return about, tensors
+
+
+def _make(path: Path, about: About, folder: RunFolder | None) -> nn.Module:
+    """The network that a file names, if that is one of ours, or one of the user's own by the run's configuration."""
+    if about.model is None:
         raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
-    network = Network(
-        make_model(name, shape, len(classes)) if module is None else module,
-        keep_float=kept if keep_float is None else keep_float,
-    )
-    statistics = {n.removeprefix(STATISTICS): t for n, t in tensors.items() if n.startswith(STATISTICS)}
-    if (network.fingerprint.hex(), network.F, network.norms) != (layers, len(floats), statistics.keys()):
+    if about.model not in MODELS and (folder is None or folder.model() != about.model):
         raise ConfigError(
-            f"{path} is of another network than {name if module is None else 'the module given'}: it has {len(floats)} "
-            f"float weights and {len(statistics)} statistics of batch norm, expected {network.F} and "
-            f"{len(network.norms)}; layers have to have the names and shapes that they had in training, and the same "
-            "ones to be kept float (keep_float)"
+            f"{path} is of the network {about.model!r}, which is code that is not fedvote's and that no file may have "
+            f"run; expected one of {', '.join(MODELS)}, or the folder of a run whose config.toml names it: give that "
+            "folder, or pass the network as `module`"
         )
-    voted = codec(network.D).decode(voted_bytes).float()
-    ready = network.module(Weights(voted, floats), statistics)
-    return Deployed(ready, *scaling, classes, shape, dtype).eval().requires_grad_(False)
+    return make_model(about.model, about.shape, len(about.classes))
 
 
 def _packing(voted_D: Tensor) -> str:

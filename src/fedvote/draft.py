@@ -36,3 +36,12 @@ def draft(path: Path, *, secret: bool = False) -> Iterator[Path]:
 def write(path: Path, content: str | bytes) -> None:
     with draft(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def try_writing(path: Path) -> None:
+    """An OSError if nothing can be written there; otherwise nothing is changed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    there = path.exists()
+    path.touch()
+    if not there:
+        path.unlink()

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import platform
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from fedvote.data.show import class_counts
 from fedvote.draft import ENDING, write
 from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.federation import Federation, Snapshot
-from fedvote.tables import as_table, to_toml
+from fedvote.tables import anywhere, as_table, to_toml
 
 try:
     import fcntl
@@ -67,6 +68,14 @@ class RunFolder:
         if not self.config_file.stat().st_size:
             raise ConfigError(f"{self.config_file} is empty, so that nobody knows what was run: restore it")
         return read(str(self.config_file))
+
+    def model(self) -> str | None:
+        """The network that the configuration names, without looking at, or running, anything else that it names."""
+        try:
+            name = tomllib.loads(self.config_file.read_text(encoding="utf-8"))["model"]["name"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return anywhere(str(name))
 
     def begun(self) -> bool:
         """Whether there is a finished round: what failed before that can be started again, and otherwise."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -121,9 +121,9 @@ class Network:
         return hashlib.blake2b(layout.encode(), digest_size=8).digest()
 
     @property
-    def norms(self) -> Collection[str]:
-        """The names of batch-norm statistics."""
-        return self._norm_buffers().keys()
+    def norms(self) -> dict[str, torch.Size]:
+        """The names and shapes of batch-norm statistics."""
+        return {name: buffer.shape for name, buffer in self._norm_buffers().items()}
 
     def standardise(self, voted_D: Tensor) -> Tensor:
         """Every layer's weights divided by their standard deviation."""

@@ -100,8 +100,8 @@ def test_a_file_that_answers_otherwise_is_not_written(tmp_path: Path, monkeypatc
     network, module = deployed(mlp(), "binary", (20,), torch.float32), importlib.import_module("fedvote.export.onnx")
     scaled = module._decoder
 
-    def wrong(name: str, packed: Any) -> Any:
-        constants, nodes = scaled(name, packed)
+    def wrong(name: str, packed: Any, shape: tuple[int, ...]) -> Any:
+        constants, nodes = scaled(name, packed, shape)
         kept = [each for each in constants if not each.name.endswith(".packed")]
         return [*kept, onnx.numpy_helper.from_array(255 - packed.bytes, f"{name}.packed")], nodes
 
@@ -149,11 +149,13 @@ def test_what_is_translated_wrongly_is_not_rounded_to_integers(tmp_path: Path) -
 
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
 def test_votes_are_found_whichever_axis_is_that_of_outputs(tmp_path: Path, votes: str) -> None:
-    """Linear layers over sequences, and convolutions the other way round, with and without batch norm."""
+    """Linear layers over sequences, and convolutions the other way round, with and without batch norm and groups."""
     sequence = nn.Sequential(nn.Linear(8, 5), nn.ReLU(), nn.Flatten(), nn.Linear(15, 4))
     upwards = nn.Sequential(nn.ConvTranspose2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.ConvTranspose2d(5, 6, 3))
     upwards = nn.Sequential(upwards, nn.Flatten(), nn.Linear(6 * 10 * 10, 4))
-    for module, shape in ((sequence, (3, 8)), (upwards, (3, 6, 6))):
+    groups = nn.Sequential(nn.ConvTranspose2d(6, 8, 3, groups=2), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten())
+    groups = nn.Sequential(groups, nn.Linear(8 * 8 * 8, 4))
+    for module, shape in ((sequence, (3, 8)), (upwards, (3, 6, 6)), (groups, (6, 6, 6))):
         network, x = deployed(module, votes, shape, torch.float32), inputs(shape, torch.float32, 200)
         plain = export_onnx(network, tmp_path / "plain.onnx")
         integers = export_onnx(network, tmp_path / "int8.onnx", int8=x)

@@ -6,9 +6,11 @@ than the float file of the same network in ONNX Runtime in the same run. C takes
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedvote.core import Weights
+from fedvote.core import ModelError, Weights
 from fedvote.deployed import Deployed
 from fedvote.export.c import Program
-from fedvote.export.c.compiled import can_compile, compiled
+from fedvote.export.c.compiled import Answers, can_compile, compiled
 from fedvote.export.onnx import INPUT, export_onnx, session
 from fedvote.models import make_model
 from fedvote.network import Network
@@ -55,16 +57,22 @@ def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
     inputs = torch.randint(
         0, 256, (max(BATCHES), *SHAPE), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
     )
-    with tempfile.TemporaryDirectory() as folder:
-        files = {way: Path(folder) / f"{way}.onnx" for way in WAYS}
+    with ExitStack() as built:  # all before anything is measured, so that no measurement is lost
+        folder = Path(built.enter_context(tempfile.TemporaryDirectory()))
+        files = {way: folder / f"{way}.onnx" for way in WAYS}
         for way, file in files.items():
             export_onnx(drawn(model, way.partition(",")[0], inputs), file, inputs if "int8" in way else None)
-        loading = _least({way: partial(session, file) for way, file in files.items()}, max(1, repeats // 4))
-        sessions = {way: session(file) for way, file in files.items()}
-        sizes = {way: file.stat().st_size for way, file in files.items()}
+        programs = _programs(model, inputs, folder, built)
+        rows = _onnx_rows(model, files, inputs, repeats)
+        return rows + [_c_row(model, way, *each, inputs[:1], rows[0], repeats) for way, each in programs.items()]
+
+
+def _onnx_rows(model: str, files: Mapping[str, Path], inputs: Tensor, repeats: int) -> list[dict[str, Any]]:
+    loading = _least({way: partial(session, file) for way, file in files.items()}, max(1, repeats // 4))
+    sessions = {way: session(file) for way, file in files.items()}
     rows: list[dict[str, Any]] = [
-        {"model": model, "way": way, "megabytes": sizes[way] / 1e6, "load_milliseconds": 1000 * loading[way]}
-        for way in WAYS
+        {"model": model, "way": way, "megabytes": file.stat().st_size / 1e6, "load_milliseconds": 1000 * loading[way]}
+        for way, file in files.items()
     ]
     for batch in BATCHES:
         x = inputs[:batch].numpy()
@@ -73,15 +81,26 @@ def _rows(model: str, repeats: int) -> list[dict[str, Any]]:
         for row in rows:
             row[f"milliseconds_{batch}"] = 1000 * found[row["way"]]
             row[f"of_float_{batch}"] = found["float"] / found[row["way"]]
-    if can_compile():
-        rows += [_c_row(model, way, inputs, rows[0], repeats) for way in C_WAYS]
     return rows
 
 
-def _c_row(model: str, way: str, inputs: Tensor, beside: dict[str, Any], repeats: int) -> dict[str, Any]:
-    program = Program(drawn(model, way.partition(",")[0], inputs), "network")
-    with tempfile.TemporaryDirectory() as folder, compiled(program.write(Path(folder) / "network.c"), C_OPTIONS) as run:
-        seconds = _least({way: partial(run, inputs[:1])}, max(1, repeats // 4))[way]
+def _programs(model: str, inputs: Tensor, folder: Path, built: ExitStack) -> dict[str, tuple[Program, Answers]]:
+    """Every way to write C, compiled; none where there cannot be any, which is said."""
+    try:
+        if not can_compile():
+            raise ModelError("there is no C compiler here")
+        programs = {way: Program(drawn(model, way.partition(",")[0], inputs), "network") for way in C_WAYS}
+        files = {way: program.write(folder / way / "network.c") for way, program in programs.items()}
+        return {way: (programs[way], built.enter_context(compiled(file, C_OPTIONS))) for way, file in files.items()}
+    except ModelError as error:
+        print(f"fedvote: {model} is measured without C: {error}", file=sys.stderr)
+        return {}
+
+
+def _c_row(
+    model: str, way: str, program: Program, run: Answers, x: Tensor, beside: dict[str, Any], repeats: int
+) -> dict[str, Any]:
+    seconds = _least({way: partial(run, x)}, max(1, repeats // 4))[way]
     return {
         "model": model, "way": way, "megabytes": program.constant_bytes / 1e6, "load_milliseconds": None,
         "milliseconds_1": 1000 * seconds, "of_float_1": beside["milliseconds_1"] / (1000 * seconds),

@@ -252,13 +252,12 @@ def bench(
     """Measure speed and bytes on this machine."""
     from fedvote.bench import benchmark, table
     from fedvote.device import find_device
-    from fedvote.draft import write
+    from fedvote.draft import try_writing, write
     from fedvote.folder import environment
 
     measure = benchmark(name, model or (), clients or ())
-    for path in filter(None, (file, page_file)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()  # what cannot be written shows before anything is measured
+    for path in filter(None, (file, page_file)):  # what cannot be written shows before anything is measured
+        try_writing(path)
     rows = measure()
     typer.echo(table(rows))
     if file is not None:

@@ -37,14 +37,23 @@ def with_int8(model: ModelProto, name: str, inputs: NDArray[Any]) -> ModelProto:
         def get_next(self) -> dict[str, NDArray[Any]] | None:
             return {name: batch} if (batch := next(self.batches, None)) is not None else None
 
+    grouped = grouped_outputs(model)  # which integers cannot be scaled by output
+    floats = [node.name for node in model.graph.node if len(node.input) > 1 and node.input[1] in grouped]
     with tempfile.TemporaryDirectory() as folder, quiet():
         file = Path(folder) / "int8.onnx"
         quantize_static(
             model, file, Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
             activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
-            extra_options={"TensorQuantOverrides": _votes_as_they_are(model)},
+            nodes_to_exclude=floats, extra_options={"TensorQuantOverrides": _votes_as_they_are(model)},
         )  # fmt: skip
         return onnx.load(file)
+
+
+def grouped_outputs(model: ModelProto) -> dict[str, int]:
+    """Weights that have no axis of outputs, since those of several groups are in one place of it: how many groups."""
+    transposed = [node for node in model.graph.node if node.op_type == "ConvTranspose"]
+    groups = {node.input[1]: each.i for node in transposed for each in node.attribute if each.name == "group"}
+    return {weight: count for weight, count in groups.items() if count > 1}
 
 
 def _votes_as_they_are(model: ModelProto) -> dict[str, list[dict[str, Any]]]:

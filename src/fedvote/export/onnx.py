@@ -25,7 +25,7 @@ from fedvote.core import ConfigError, Examples, FedVoteError, ModelError, reason
 from fedvote.deployed import Deployed
 from fedvote.draft import write
 from fedvote.export.exported import Exported, agreement, checked, examples
-from fedvote.export.int8 import with_int8
+from fedvote.export.int8 import grouped_outputs, with_int8
 from fedvote.export.packing import BITS, Packed, pack
 from fedvote.export.quiet import quiet
 
@@ -114,16 +114,16 @@ def _pack_weights(model: ModelProto) -> int:
     """Put tables in the place of weights that are votes; how many weights these are."""
     from onnx import numpy_helper
 
-    graph, votes = model.graph, 0
+    graph, groups, votes = model.graph, grouped_outputs(model), 0
     decoders: list[NodeProto] = []
     for weight in [each for each in graph.initializer if len(each.dims) > 1]:
         values = numpy_helper.to_array(weight)
-        if values.dtype not in (np.float32, np.int8) or (packed := pack(values)) is None:
+        if values.dtype not in (np.float32, np.int8) or (packed := _packed(values, groups.get(weight.name, 1))) is None:
             continue
         if values.dtype == np.int8 and packed.scale.max() > 1:
             continue  # integers are not scaled here: the layer does that
         graph.initializer.remove(weight)
-        constants, nodes = _decoder(weight.name, packed)
+        constants, nodes = _decoder(weight.name, packed, values.shape)
         known = {each.name for each in graph.initializer}
         graph.initializer.extend(each for each in constants if each.name not in known)
         decoders += nodes
@@ -134,8 +134,15 @@ def _pack_weights(model: ModelProto) -> int:
     return votes
 
 
-def _decoder(name: str, packed: Packed) -> tuple[list[TensorProto], list[NodeProto]]:
-    """Constants and nodes that make the weight of this name."""
+def _packed(weight: NDArray[Any], groups: int) -> Packed | None:
+    if groups == 1:
+        return pack(weight)
+    # (inputs, outputs of a group, ...), of which the inputs are one group after the other
+    return pack(weight.reshape(groups, -1, *weight.shape[1:]), axis=2, grouped=True)
+
+
+def _decoder(name: str, packed: Packed, shape: tuple[int, ...]) -> tuple[list[TensorProto], list[NodeProto]]:
+    """Constants and nodes that make the weight of this name and shape."""
     from onnx import TensorProto, helper, numpy_helper
 
     def constant(suffix: str, values: NDArray[Any]) -> str:
@@ -156,11 +163,15 @@ def _decoder(name: str, packed: Packed) -> tuple[list[TensorProto], list[NodePro
         flat = node("Reshape", votes, constant("flat", np.array([-1])))
         votes = node("Slice", flat, constant("start", np.array([0])), constant("end", np.array([size])))
     if packed.scale.dtype == np.int8:
-        node("Reshape", votes, constant("shape", np.array(packed.shape)), output=name)
+        node("Reshape", votes, constant("shape", np.array(shape)), output=name)
         return constants, nodes
     shaped = node("Reshape", votes, constant("shape", np.array(packed.shape)))
     floats = node("Cast", shaped, to=TensorProto.FLOAT)
-    node("Mul", floats, constant("scale", packed.scale), output=name)
+    if packed.shape == shape:
+        node("Mul", floats, constant("scale", packed.scale), output=name)
+    else:
+        grouped = node("Mul", floats, constant("scale", packed.scale))
+        node("Reshape", grouped, constant("whole", np.array(shape)), output=name)
     return constants, nodes
 
 

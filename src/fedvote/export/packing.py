@@ -39,13 +39,16 @@ class Packed:
         return self.bytes.nbytes + self.scale.nbytes
 
 
-def pack(weight: NDArray[Any], axis: int | None = None) -> Packed | None:
-    """The weight as votes, if it is one that votes can say, and smaller so. `axis`: of outputs, where that is known."""
+def pack(weight: NDArray[Any], axis: int | None = None, grouped: bool = False) -> Packed | None:
+    """The weight as votes, if it is one that votes can say, and smaller so.
+
+    `axis`: of outputs, where that is known; `grouped`: the first axis is that of groups, each with outputs of its own.
+    """
     if not np.isfinite(weight).all():
         return None
     # as convolutions, those the other way round, and products have it
     for output in (0, 1, weight.ndim - 1) if axis is None else (axis,):
-        others = tuple(axis for axis in range(weight.ndim) if axis != output)
+        others = tuple(axis for axis in range(grouped, weight.ndim) if axis != output)
         scale = np.abs(weight).max(axis=others, keepdims=True, initial=0)
         votes = np.sign(weight).astype(np.int8)
         if np.array_equal(votes * scale, weight):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
 FLOAT = 1  # ONNX's number for it
+FLT_MAX = float(np.finfo(np.float32).max)
 EACH = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 SAME = ("Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze")  # of one input: the same numbers in the same order
 
@@ -70,7 +71,7 @@ class Calls:
             slope = c_float(attributes.get("alpha", 0.01) if kind == "LeakyRelu" else 0)
             return self._call(f"fv_relu({{0}}, {{y}}, {count}, {slope});", y, x)
         if kind == "Clip":
-            least, most = (c_float(float(self._known[name])) for name in others)
+            least, most = map(c_float, self._bounds(others))
             return self._call(f"fv_clip({{0}}, {{y}}, {count}, {least}, {most});", y, x)
         if kind == "BatchNormalization":
             return self._norm(x, others, y, attributes["epsilon"])
@@ -83,6 +84,8 @@ class Calls:
         if kind == "GlobalAveragePool" or (kind == "ReduceMean" and self._over_pixels(x, others)):
             channels, *pixels = self._shapes[x]
             return self._call(f"fv_mean({{0}}, {{y}}, {channels}, {prod(pixels)});", y, x)
+        if kind == "ReduceMax" and self._over_pixels(x, others) and len(self._shapes[x]) in (2, 3):
+            return self._pool(x, y, {"kernel_shape": self._shapes[x][1:]}, mean=False)
         if kind in ("Gemm", "MatMul") and others[0] in self._known and x not in self._known:
             return self._dense(x, others, y, attributes, transposed=kind == "Gemm" and attributes.get("transB", 0) == 1)
         raise _no_c(f"a {kind} of inputs of shape {self._shapes[x]}")
@@ -126,7 +129,7 @@ class Calls:
         name = self._weights(others, weight, groups)
         self.patch, self.sums = max(self.patch, prod(weight.shape[1:])), max(self.sums, weight.shape[0] // groups)
         window = self._window(x, y, weight.shape[2:], attributes)
-        return self._call(f"fv_conv({name}, {groups}, &{window}, {{0}}, {{y}}, patch, sums);", y, x)
+        return self._call(f"fv_conv(&{name}, {groups}, &{window}, {{0}}, {{y}}, patch, sums);", y, x)
 
     def _dense(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any], transposed: bool) -> Step:
         usual = all(attributes.get(name, 1.0) == 1 for name in ("alpha", "beta")) and not attributes.get("transA", 0)
@@ -134,7 +137,7 @@ class Calls:
             raise _no_c(f"a product of inputs of shape {self._shapes[x]} with {attributes or 'no attributes'}")
         weight = self._known[others[0]]
         name = self._weights(others, weight if transposed else weight.T, groups=1)
-        return self._call(f"fv_product({name}, {{0}}, {{y}});", y, x)
+        return self._call(f"fv_product(&{name}, {{0}}, {{y}});", y, x)
 
     def _weights(self, names: Sequence[str], weight: NDArray[Any], groups: int) -> str:
         """The name of a layer's constants, which layers that share their weights have in common."""
@@ -154,10 +157,16 @@ class Calls:
         if rank == 1:
             parts = [[alone, *part] for alone, part in zip((1, 1, 0, 1), parts, strict=True)]
         channels, *sides = self._shapes[x]
-        _, *out_sides = self._shapes[y]
+        out_sides = list(self._shapes[y][1:]) or [1] * rank  # of a whole image, which leaves one number a channel
         images = [[1] * (2 - rank) + each for each in (sides, out_sides)]
         numbers = [channels, *images[0], *images[1], *(side for part in parts for side in part)]
         return self.constants.window(numbers)
+
+    def _bounds(self, names: Sequence[str]) -> tuple[float, float]:
+        """The least and the largest number of a Clip, each of which may be missing."""
+        given = zip((*names, "", ""), (-FLT_MAX, FLT_MAX), strict=False)
+        least, most = (float(self._known[name]) if name else end for name, end in given)
+        return max(least, -FLT_MAX), min(most, FLT_MAX)
 
     def _over_pixels(self, x: str, others: Sequence[str]) -> bool:
         axes = self._known[others[0]].tolist() if others and others[0] in self._known else []
@@ -168,8 +177,8 @@ class Calls:
 def _no_c(what: str) -> ModelError:
     return ModelError(
         f"the network has {what}, for which there is no C yet: there is convolution in one and two dimensions, linear "
-        "layers, batch norm, ReLU and its relatives, pooling, means over pixels, and sums, differences, products and "
-        "quotients of equal shapes or with constants; export it as onnx"
+        "layers, batch norm, ReLU and its relatives, pooling, means and maxima over pixels, and sums, differences, "
+        "products and quotients of equal shapes or with constants; export it as onnx"
     )
 
 
@@ -189,9 +198,12 @@ def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
 
     one = type(model)()
     one.CopyFrom(model)
-    del one.graph.value_info[:]
-    for value in (*one.graph.input, *one.graph.output):
-        value.type.tensor_type.shape.dim[0].dim_value = 1
+    batch = one.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    for value in (*one.graph.input, *one.graph.output, *one.graph.value_info):
+        for side in value.type.tensor_type.shape.dim:
+            if side.dim_param == batch:
+                side.dim_value = 1
+    # only for values whose shape torch does not say: onnx takes pools over the edge for larger than torch does
     graph = shape_inference.infer_shapes(one, data_prop=True).graph
     known = (*graph.input, *graph.output, *graph.value_info)
     sides = {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim) for value in known}

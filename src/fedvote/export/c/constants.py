@@ -13,6 +13,7 @@ from fedvote.core import ModelError
 from fedvote.export.packing import pack
 
 CHUNK = 8  # bytes of votes at a time, as in runtime.c
+INT, POINTER = 4, 8  # bytes, on the larger machines
 
 
 class Constants:
@@ -30,25 +31,24 @@ class Constants:
         return self._declare(kind, "[]", "\n" + "\n".join(_wrapped(texts)))
 
     def weights(self, weight: NDArray[Any], bias: NDArray[Any] | None, groups: int) -> str:
-        """The name of an array of weights, one for each group of outputs."""
+        """The name of a layer's fv_weights; its outputs may be in groups, each of which has inputs of its own."""
         packed, outputs = pack(weight, axis=0), len(weight) // groups
-        self.votes += weight.size if packed else 0
-        rows = []
-        for group in range(groups):
-            mine = slice(group * outputs, (group + 1) * outputs)
-            shift = "0" if bias is None else self.array("float", bias[mine])
-            if packed is None:
-                parts = ["0", "0", self.array("float", weight[mine]), "0"]
-            else:
-                votes = packed.votes[mine].reshape(outputs, -1)
-                positive = self.array("uint8_t", _by_chunk(votes > 0))
-                negative = "0" if packed.votes.all() else self.array("uint8_t", _by_chunk(votes < 0))
-                parts = [positive, negative, "0", self.array("float", packed.scale.reshape(-1)[mine])]
-            rows.append(f"{{{prod(weight.shape[1:])}, {outputs}, {', '.join(parts)}, {shift}}}")
-        return self._declare("fv_weights", "[]", ", ".join(rows))
+        shift = "0" if bias is None else self.array("float", bias)
+        if packed is None:
+            parts = ["0", "0", self.array("float", weight), "0"]
+        else:
+            self.votes += weight.size
+            votes = packed.votes.reshape(groups, outputs, -1)
+            positive = self.array("uint8_t", _by_chunk(votes > 0))
+            negative = "0" if packed.votes.all() else self.array("uint8_t", _by_chunk(votes < 0))
+            parts = [positive, negative, "0", self.array("float", packed.scale)]
+        counts, arrays = [str(prod(weight.shape[1:])), str(outputs)], [*parts, shift]
+        self.nbytes += len(counts) * INT + len(arrays) * POINTER
+        return self._declare("fv_weights", "", ", ".join(counts + arrays))
 
     def window(self, numbers: Sequence[int]) -> str:
         """The name of the numbers of an fv_window."""
+        self.nbytes += len(numbers) * INT
         return self._declare("fv_window", "", ", ".join(map(str, numbers)))
 
     def _declare(self, kind: str, many: str, values: str) -> str:
@@ -58,9 +58,10 @@ class Constants:
 
 
 def _by_chunk(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """(outputs, inputs) as bytes, by chunk, output and byte: the order in which they are read."""
-    chunks = [bits[:, start : start + 8 * CHUNK] for start in range(0, bits.shape[1], 8 * CHUNK)]
-    return np.concatenate([np.packbits(chunk, axis=1).reshape(-1) for chunk in chunks])
+    """(groups, outputs, inputs) as bytes, by group, chunk, output and byte: the order in which they are read."""
+    starts = range(0, bits.shape[2], 8 * CHUNK)
+    chunks = [np.packbits(bits[:, :, start : start + 8 * CHUNK], axis=2) for start in starts]
+    return np.concatenate([chunk.reshape(len(bits), -1) for chunk in chunks], axis=1)
 
 
 def c_float(value: float | np.float32) -> str:

@@ -1,8 +1,8 @@
 /* The layers. Weights that are votes stay packed: they are never unpacked, and nothing is allocated.
 
    Of every four inputs, the sums of all 16 subsets are put into a table; half a byte of weights looks one of them up. A
-   table serves all outputs. A layer of binary votes is 2 * (inputs with a vote of +1) - (all inputs), one of ternary votes
-   (inputs with a vote of +1) - (inputs with a vote of -1).
+   table serves all outputs. A layer of binary votes is 2 * ((inputs with a vote of +1) - (all inputs) / 2), one of
+   ternary votes (inputs with a vote of +1) - (inputs with a vote of -1).
 
    Convolutions take FV_PIXELS pixels side by side, which vector instructions do at once: numbers of pixels lie next to
    each other. Compile with -O3 where there are such instructions, with -DFV_PIXELS=1 where memory is scarce. */
@@ -22,7 +22,7 @@
 #endif
 
 typedef struct {
-    int inputs, outputs;
+    int inputs, outputs;                /* of one group of outputs; what follows is one group after the other */
     const uint8_t *positive, *negative; /* votes of +1 and of -1, by chunk, output and byte; negative: only of trits */
     const float *floats;                /* instead of votes: weights, by output and input */
     const float *scale, *bias;          /* of every output; scale: only of votes; bias: 0 for none */
@@ -42,8 +42,9 @@ FV_FUNCTION void fv_tables(const float *x, int count, float *tables, int P)
     }
 }
 
-/* Adds up, with this sign, what the votes look up. */
-FV_FUNCTION void fv_lookup(const uint8_t *votes, int bytes, const float *tables, float sign, float *y, int P)
+/* Adds up, with this sign, what the votes look up, less a number for each pixel. */
+FV_FUNCTION void fv_lookup(const uint8_t *votes, int bytes, const float *tables, const float *less, float sign,
+                           float *y, int P)
 {
     float sum[FV_PIXELS];
     for (int p = 0; p < P; p++) sum[p] = 0;
@@ -51,7 +52,7 @@ FV_FUNCTION void fv_lookup(const uint8_t *votes, int bytes, const float *tables,
         const float *high = tables + (votes[b] >> 4) * P, *low = tables + (16 + (votes[b] & 15)) * P;
         for (int p = 0; p < P; p++) sum[p] += high[p] + low[p];
     }
-    for (int p = 0; p < P; p++) y[p] += sign * sum[p];
+    for (int p = 0; p < P; p++) y[p] += sign * (sum[p] - less[p]);
 }
 
 /* y = W x + bias, for P pixels */
@@ -68,8 +69,7 @@ FV_FUNCTION void fv_products(const fv_weights *w, const float *x, float *y, int 
         }
         return;
     }
-    float tables[2 * FV_CHUNK * 16 * FV_PIXELS], all[FV_PIXELS];
-    for (int p = 0; p < P; p++) all[p] = 0;
+    float tables[2 * FV_CHUNK * 16 * FV_PIXELS], less[FV_PIXELS];
     for (int i = 0; i < w->outputs * P; i++) y[i] = 0;
     size_t at = 0;
     for (int first = 0; first < w->inputs; first += 8 * FV_CHUNK) {
@@ -77,16 +77,19 @@ FV_FUNCTION void fv_products(const fv_weights *w, const float *x, float *y, int 
         if (count % 8) /* a byte looks up two tables, of which one may be missing */
             for (int i = 0; i < 2 * FV_CHUNK * 16 * P; i++) tables[i] = 0;
         fv_tables(x + first * P, count, tables, P);
-        for (int i = 0; i < count; i++)
-            for (int p = 0; p < P; p++) all[p] += x[(first + i) * P + p];
+        /* binary: sum_i v_i x_i = 2 (sum_{v_i = 1} x_i - sum_i x_i / 2), a chunk at a time: of all inputs, both sums
+           are so large that their difference would have few digits left */
+        for (int p = 0; p < P; p++) less[p] = 0;
+        for (int i = 0; i < count && !w->negative; i++)
+            for (int p = 0; p < P; p++) less[p] += x[(first + i) * P + p] / 2;
         for (int o = 0; o < w->outputs; o++, at += bytes) {
-            fv_lookup(w->positive + at, bytes, tables, 1, y + o * P, P);
-            if (w->negative) fv_lookup(w->negative + at, bytes, tables, -1, y + o * P, P);
+            fv_lookup(w->positive + at, bytes, tables, less, 1, y + o * P, P);
+            if (w->negative) fv_lookup(w->negative + at, bytes, tables, less, -1, y + o * P, P);
         }
     }
     for (int o = 0; o < w->outputs; o++)
         for (int p = 0; p < P; p++) {
-            float sum = w->negative ? y[o * P + p] : 2 * y[o * P + p] - all[p];
+            float sum = w->negative ? y[o * P + p] : 2 * y[o * P + p];
             y[o * P + p] = sum * w->scale[o] + (w->bias ? w->bias[o] : 0);
         }
 }
@@ -117,23 +120,37 @@ FV_FUNCTION void fv_see(const fv_window *v, int first, int last, int oy, int ox,
         }
 }
 
-/* One weight for each group of channels. `patch` and `sums` are working memory. */
+/* The weights of one group of outputs. */
+FV_FUNCTION fv_weights fv_group(fv_weights w, int group)
+{
+    size_t first = (size_t)group * w.outputs, bytes = first * ((w.inputs + 7) / 8);
+    if (w.positive) w.positive += bytes;
+    if (w.negative) w.negative += bytes;
+    if (w.floats) w.floats += first * w.inputs;
+    if (w.scale) w.scale += first;
+    if (w.bias) w.bias += first;
+    return w;
+}
+
+/* `patch` and `sums` are working memory. */
 FV_FUNCTION void fv_conv(const fv_weights *w, int groups, const fv_window *v, const float *x, float *y, float *patch,
                            float *sums)
 {
     int channels = v->channels / groups, pixels = v->out_height * v->out_width;
-    for (int g = 0; g < groups; g++)
+    for (int g = 0; g < groups; g++) {
+        fv_weights mine = fv_group(*w, g);
         for (int q = 0; q < pixels; q += FV_PIXELS) {
             int count = pixels - q < FV_PIXELS ? pixels - q : FV_PIXELS;
             for (int p = 0; p < FV_PIXELS; p++) { /* beyond the end, the last pixel again */
                 int at = q + (p < count ? p : count - 1);
                 fv_see(v, g * channels, (g + 1) * channels, at / v->out_width, at % v->out_width, x, patch + p);
             }
-            fv_products(&w[g], patch, sums, FV_PIXELS);
-            for (int o = 0; o < w[g].outputs; o++)
+            fv_products(&mine, patch, sums, FV_PIXELS);
+            for (int o = 0; o < mine.outputs; o++)
                 for (int p = 0; p < count; p++)
-                    y[(size_t)(g * w[g].outputs + o) * pixels + q + p] = sums[o * FV_PIXELS + p];
+                    y[(size_t)(g * mine.outputs + o) * pixels + q + p] = sums[o * FV_PIXELS + p];
         }
+    }
 }
 
 /* The largest number of a window, or its mean, over the edge's zeros, too, if these count. */
