@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -77,3 +80,18 @@ def test_frames_that_are_read_side_by_side_are_counted_and_refused_as_one_by_one
     assert closed[0].counted == closed[1].counted == [0, 2, 4]
     assert closed[0].refused == closed[1].refused and sorted(closed[0].refused) == [1, 3]
     assert_same(closed[0].state, closed[1].state)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "spins"), [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")]
+)
+def test_how_long_threads_spin_is_settled_before_torch_is_loaded_unless_it_was_chosen(
+    chosen: dict[str, str], spins: str
+) -> None:
+    known = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    code = (
+        "import os, sys, fedvote.patience; print(os.environ.get('GOMP_SPINCOUNT'), list(sys.modules).index('torch') > "
+    )
+    code += "list(sys.modules).index('fedvote.patience'))"
+    said = subprocess.run([sys.executable, "-c", code], env=known | chosen, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == [spins, "True"]

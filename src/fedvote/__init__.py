@@ -1,5 +1,6 @@
 """Federated learning in which clients send votes instead of weights."""
 
+import fedvote.patience  # noqa: F401  before torch, which everything else imports
 from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError, Key, ModelError, WireError
 from fedvote.data.arrays import from_arrays, from_torch
 from fedvote.deployed import load_network, save_network

@@ -20,9 +20,7 @@ from fedvote.tables import anywhere, apply, build, check_order
 @dataclass(frozen=True)
 class DataConfig:
     name: str = "digits"  # a dataset, or FILE.py:NAME: a function that returns one, made by fedvote.from_arrays
-    validation: float = (
-        0.0  # judge by this share of the training examples, which clients do not get; 0: by the test ones
-    )
+    validation: float = 0.0  # judge by this share of the training examples, held out, instead of by the test ones
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", anywhere(self.name))
