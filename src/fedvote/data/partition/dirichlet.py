@@ -28,10 +28,7 @@ class Dirichlet(Partition):
     min_samples: int = 0  # refuse to give any client fewer
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < math.inf:
-            raise ConfigError(f"alpha is {self.alpha}, expected a number above 0.")
-        if self.min_samples < 0:
-            raise ConfigError(f"min_samples is {self.min_samples}, expected 0 or more.")
+        check_numbers(self.alpha, self.min_samples)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         if len(data.train) // clients < self.min_samples:
@@ -43,6 +40,13 @@ class Dirichlet(Partition):
         sizes_N = np.array([len(part) for part in np.array_split(y, clients)])
         counts_NC = take_turns(mixtures_NC, sizes_N, np.bincount(y, minlength=len(data.classes)), rng)
         return deal(y, counts_NC, rng)
+
+
+def check_numbers(alpha: float, min_samples: int) -> None:
+    if not 0 < alpha < math.inf:
+        raise ConfigError(f"alpha is {alpha}, expected a number above 0.")
+    if min_samples < 0:
+        raise ConfigError(f"min_samples is {min_samples}, expected 0 or more.")
 
 
 def take_turns(

@@ -6,14 +6,13 @@ alpha, the fewer clients have most of a class, and the more their sizes differ.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import DataError, Dataset
 from fedvote.data.partition.base import Partition, labels
-from fedvote.data.partition.dirichlet import deal
+from fedvote.data.partition.dirichlet import check_numbers, deal
 
 TRIES = 1000  # divisions that are drawn before it is said that none will do
 
@@ -24,10 +23,7 @@ class Uneven(Partition):
     min_samples: int = 10  # divisions in which a client has fewer are drawn again
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < math.inf:
-            raise ConfigError(f"alpha is {self.alpha}, expected a number above 0.")
-        if self.min_samples < 0:
-            raise ConfigError(f"min_samples is {self.min_samples}, expected 0 or more.")
+        check_numbers(self.alpha, self.min_samples)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         y = labels(data)
