@@ -154,7 +154,7 @@ class Federation:
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Who had which share in the tally, where shares may differ or clients are hostile."""
         weights = self.method.vote_weights(state)
-        if weights is None or not (self.hostile or self.method.weighs):
+        if weights is None or (not self.hostile and self.method.rule is None):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
 

@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from torch import Tensor
 from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
 from fedvote.network import Network
 from fedvote.tables import named
+
+if TYPE_CHECKING:
+    from fedvote.reputation import Reputation
 
 ELEMENTWISE = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
@@ -130,9 +133,9 @@ class Method(ABC):
         return None
 
     @property
-    def weighs(self) -> bool:
-        """Whether some clients' votes may count for more than others'."""
-        return False
+    def rule(self) -> Reputation | None:
+        """By which some clients' votes may count for more than others'; None: all count alike."""
+        return None
 
     @property
     def plain_rate(self) -> float | None:

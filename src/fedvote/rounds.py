@@ -167,8 +167,7 @@ def hostile_turn(
     honest = read(others or mine) if attack.omniscient else {}  # where nobody is honest, their own is the best guess
     keys = [Key(key.seed, key.round, client) for client in mine]
     own = read(mine)
-    rule = getattr(method, "reputation", None)  # which methods have that weigh clients
-    forged = attack.tamper(Seen(own, honest, keys, len(frames), method.unmoved(down), method.scales, rule))
+    forged = attack.tamper(Seen(own, honest, keys, len(frames), method.unmoved(down), method.scales, method.rule))
     sent = contracts.like(attack, "tamper", forged, own)
     posted = post([_header(method, network, key.round, c) for c in mine], sent, map(codecs, mine))
     return {**frames, **dict(zip(mine, posted, strict=True))}

@@ -347,10 +347,10 @@ def test_what_flipped_and_how_decided_votes_are_is_on_record() -> None:
     votes = torch.tensor([[1, 1, -1], [1, 1, -1], [1, -1, -1], [1, 1, -1]], dtype=torch.int8)
     after = method.merge(before, {"votes": votes}, range(4), Key(0, 1))
     found = method.measure(before | {"plurality": torch.tensor([1, -1, -1], dtype=torch.int8)}, {"votes": votes}, after)
-    assert found == pytest.approx({"flipped": 1 / 3, "decided": (1 + 0.5 + 1) / 3})
+    assert found == pytest.approx({"weights_flipped": 1 / 3, "votes_decided": (1 + 0.5 + 1) / 3})
 
 
 def test_what_a_method_measures_is_written_down_of_every_round() -> None:
     made = Simulation.of(toy_module(), dataset(), FedVote(), clients=3, rounds=2, steps=1, batch=8, device="cpu")
     for snapshot in made.run():
-        assert snapshot.record["measured"].keys() == {"flipped", "decided"}
+        assert snapshot.record["measured"].keys() == {"weights_flipped", "votes_decided"}

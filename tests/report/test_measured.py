@@ -22,7 +22,7 @@ def test_every_number_of_a_method_has_a_chart_with_a_point_a_round(make_run: Mak
     (run,) = read_runs([folder])
     assert [(point.x, point.y) for point in points(run, "flipped")] == [(1, 0.25), (2, 0.25), (3, 0.25)]
     page = write_report([folder], folder / "report.html").read_text()
-    assert page.count("What the method measured") == 1 and "share of the deployed weights that changed" in page
+    assert page.count("What the method measured") == 1
     assert "drift &lt;b&gt;" in page and "drift <b>" not in page
 
 

@@ -141,7 +141,7 @@ class FedVote(Method):
 
         # |2 p - 1|: 0 where votes are divided evenly, 1 where all are the same
         decided = from_level(after["level"], int(after["levels"]) + 1).abs().mean()
-        return {"flipped": float(flipped), "decided": float(decided)}
+        return {"weights_flipped": float(flipped), "votes_decided": float(decided)}
 
     def models(self, state: State) -> dict[str, Weights]:
         return {
@@ -179,8 +179,8 @@ class FedVote(Method):
         return state["vote_weight"]
 
     @property
-    def weighs(self) -> bool:
-        return not isinstance(self.reputation, Uniform)
+    def rule(self) -> Reputation | None:
+        return None if isinstance(self.reputation, Uniform) else self.reputation
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""

@@ -11,12 +11,6 @@ from fedvote.report.markup import Html, tag
 from fedvote.report.run import Run
 from fedvote.report.sections import section
 
-MEANINGS = {
-    "flipped": "share of the deployed weights that changed",
-    "decided": "mean of |2p - 1|, which is 1 where all votes are the same",
-}
-"""Of the numbers that FedVote has."""
-
 
 def what_was_measured(runs: Sequence[Run]) -> Html | None:
     names = list(dict.fromkeys(name for run in runs for record in run.rounds for name in record.get("measured", {})))
@@ -35,8 +29,7 @@ def panel(name: str, runs: Sequence[Run]) -> Html:
     seen = [point for each in series for point in each.points]
     x, y = axis_from_zero(max(point.x for point in seen), whole=True), value_axis([point.y for point in seen])
     chart = line_chart(name, series, x, y, "round", lambda value: f"{value:.4g}")
-    caption = tag("figcaption", name, tag("small", MEANINGS.get(name, "")))
-    return tag("figure", caption, chart, data_chart="lines")
+    return tag("figure", tag("figcaption", name), chart, data_chart="lines")
 
 
 def points(run: Run, name: str) -> tuple[Point, ...]:
