@@ -44,9 +44,18 @@ def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
-def test_every_file_it_links_to_is_there() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
-        assert (README.parent / target).exists(), target
+def test_every_file_that_a_page_links_to_is_there() -> None:
+    root = README.parent
+    pages = [README, root / "results" / "README.md", *(root / "docs").rglob("*.md"), *(root / "examples").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\((?!https:)([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), (page, target)
+
+
+def test_it_is_a_front_door_that_names_what_the_rule_does_not_stop() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) < 150
+    assert "not safe against attackers who know it" in text and "backdoor" in text
 
 
 def test_what_may_be_added_works_as_shown(tmp_path: Path) -> None:
