@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fedvote.reputation import Cut
-from fedvote.reputation.rule import Ballots
+from fedvote.reputation.reputation import Ballots
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,15 @@ from authors import OracleCut
 from remembered import Remembered, Turns
 
 from fedvote.attacks.random import Random
-from fedvote.config import read
 from fedvote.core import Dataset
 from fedvote.data import load
-from fedvote.device import find_device
-from fedvote.experiment import simulation
-from fedvote.folder import environment
 from fedvote.methods import FedVote
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.paper.hostile import RULES, settings_of
+from fedvote.runs.config import read
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import environment
+from fedvote.system.device import find_device
 
 ATTACKS: dict[str, tuple[str, ...]] = {
     "none": (),

@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from fedvote.device import find_device
-from fedvote.export.run import export_run
-from fedvote.folder import NETWORK, RunFolder, environment
+from fedvote.export.export_run import export_run
+from fedvote.runs.folder import NETWORK, RunFolder, environment
+from fedvote.system.device import find_device
 
 
 def main() -> None:

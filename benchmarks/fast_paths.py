@@ -17,11 +17,11 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from fedvote.config import read
 from fedvote.data import load
-from fedvote.device import find_device
-from fedvote.experiment import simulation
-from fedvote.folder import environment
+from fedvote.runs.config import read
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import environment
+from fedvote.system.device import find_device
 
 JOBS: dict[str, list[str]] = {
     "FedVote, LeNet-5, Fashion-MNIST": ["fashion-mnist", "rounds=12", "method.coding=plain"],

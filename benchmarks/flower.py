@@ -30,9 +30,9 @@ import flwr
 import torch
 
 import fedvote
-from fedvote.config import read
-from fedvote.engines.flower.local import JOB, LocalFederation, free_port
-from fedvote.tables import as_table, to_toml
+from fedvote.engines.flower.local_federation import JOB, LocalFederation, free_port
+from fedvote.runs.config import read
+from fedvote.runs.toml_tables import as_table, to_toml
 
 HERE = Path(__file__).parent
 NODES = 3

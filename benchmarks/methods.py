@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedvote.config import read
-from fedvote.device import find_device
-from fedvote.experiment import run
-from fedvote.folder import RunFolder, environment
 from fedvote.paper.methods import CONTENDERS, Contender
+from fedvote.runs.config import read
+from fedvote.runs.experiment import run
+from fedvote.runs.folder import RunFolder, environment
+from fedvote.system.device import find_device
 
 KEPT = ("round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "seconds")
 

@@ -15,16 +15,16 @@ from typing import Any
 
 import torch
 
-from fedvote.config import read
-from fedvote.core import Key
 from fedvote.data import load
-from fedvote.device import find_device, synchronise
 from fedvote.engines.simulate import Simulation
-from fedvote.experiment import simulation
-from fedvote.folder import environment
 from fedvote.methods import FedVote
+from fedvote.randomness import Key
 from fedvote.reputation import Camps
-from fedvote.reputation.rule import Ballots
+from fedvote.reputation.reputation import Ballots
+from fedvote.runs.config import read
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import environment
+from fedvote.system.device import find_device, synchronise
 
 KEPT = ("seconds", "seconds_training", "uplink_bytes", "accuracy")
 

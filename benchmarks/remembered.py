@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, fields, replace
 
 import torch
 
-from fedvote.core import Batches, Key, Message, State
+from fedvote.core import Batches, Message, State
 from fedvote.methods import FedVote
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 
 Turns = dict[bytes, Message]
 """What was sent, by a digest of all that it follows from; K is not in front."""

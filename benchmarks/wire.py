@@ -19,14 +19,15 @@ from typing import Any
 
 import torch
 
-from fedvote.config import read
-from fedvote.core import Key, State
-from fedvote.device import find_device
-from fedvote.experiment import simulation
-from fedvote.folder import environment
+from fedvote.core import State
 from fedvote.methods import FedVote
+from fedvote.randomness import Key
 from fedvote.reputation import Uniform
-from fedvote.reputation.rule import Ballots, Verdict
+from fedvote.reputation.reputation import Ballots, Verdict
+from fedvote.runs.config import read
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import environment
+from fedvote.system.device import find_device
 
 GRIDS = (65, 513, 4097, 32767)
 KEPT = ("round", "accuracy", "accuracy_float", "uplink_bits_per_weight", "downlink_bits_per_weight", "uplink_bytes",

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedvote.codecs import Float32, Ternary
-from fedvote.core import Batches, Codec, Key, Message, State
+from fedvote.core import Batches, Codec, Message, State
 from fedvote.methods.update import FloatMethod, move
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import TERNARY, round_stack
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

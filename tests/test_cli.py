@@ -14,11 +14,11 @@ import torch
 from typer.testing import CliRunner
 
 from fedvote import __version__
-from fedvote.catalogue import KINDS
 from fedvote.cli import app, main
-from fedvote.config import presets
 from fedvote.engines.flower.roster import keys_in
-from fedvote.engines.simulate.checkpoint import load_snapshot
+from fedvote.runs.catalogue import KINDS
+from fedvote.runs.checkpoint import load_snapshot
+from fedvote.runs.config import presets
 from tests.toy import assert_same
 
 SMALL = ["--set", "rounds=2", "--set", "federation.clients=3", "--set", "local.steps=1", "--device", "cpu"]

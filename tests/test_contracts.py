@@ -17,9 +17,10 @@ from torch import Tensor
 
 from fedvote import ConfigError, FedAvg, FedVote, Simulation
 from fedvote.attacks import Attack, Seen
-from fedvote.core import Dataset, Key
+from fedvote.core import Dataset
 from fedvote.data.partition import Partition
 from fedvote.methods import Signum
+from fedvote.randomness import Key
 from fedvote.reputation import Uniform
 from tests.toy import dataset, module
 

@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 import torch
 
-from fedvote.core import SERVER, Batches, Dataset, Examples, Key
+from fedvote.core import Batches, Dataset, Examples
+from fedvote.randomness import SERVER, Key
 
 
 def test_a_key_gives_the_same_numbers_every_time() -> None:

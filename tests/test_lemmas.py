@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.core import Key
 from fedvote.quantize import BINARY, Erf, Normalisation, Tanh, plurality, round_binary, round_stack, soft_vote, tally
+from fedvote.randomness import Key
 
 PHI = [kind(a) for kind in (Tanh, Erf) for a in (0.5, 1.5, 4.0)]
 

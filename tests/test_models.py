@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedvote.core import Key, ModelError
+from fedvote.core import ModelError
 from fedvote.models import MODELS
-from fedvote.network import Network
-from fedvote.validate import problems
+from fedvote.network.network import Network
+from fedvote.network.validate import problems
+from fedvote.randomness import Key
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 9, 13)]
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.core import Key
 from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
@@ -30,6 +29,7 @@ from fedvote.quantize import (
     threshold_ternary,
     to_level,
 )
+from fedvote.randomness import Key
 
 STEEPNESS = (0.5, 1.0, 1.5, 2.5, 10.0)
 

@@ -12,10 +12,10 @@ import torch
 import fedvote
 from fedvote import load_network
 from fedvote.codecs.frame import VERSION
-from fedvote.config import read
-from fedvote.experiment import dataset, run
-from fedvote.folder import RunFolder
 from fedvote.models import make_model
+from fedvote.runs.config import read
+from fedvote.runs.experiment import dataset, run
+from fedvote.runs.folder import RunFolder
 
 README = Path(__file__).parent.parent / "README.md"
 

@@ -11,10 +11,11 @@ import torch
 from fedvote import FedAvg, FedVote
 from fedvote.aggregate import Krum
 from fedvote.codecs import LARGEST, Header, pack, unpack
-from fedvote.core import ConfigError, Examples, Key, Message, State, WireError
+from fedvote.core import ConfigError, Examples, Message, State, WireError
 from fedvote.method import Method
 from fedvote.methods import Eden, FedPAQ, FetchSGD
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
 from tests.toy import CLIENTS, Federation, assert_same, batches, keys, memory, owned, three_weights
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from fedvote.core import Batches, Dataset, Examples, Key, Message, State
+from fedvote.core import Batches, Dataset, Examples, Message, State
 from fedvote.method import Method
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
 
 CLIENTS, FEATURES, CLASSES, EXAMPLES = 5, 6, 3, 40  # examples of one client

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from fedvote.config import read
 from fedvote.paper.hostile import RULES
 from fedvote.report.axis import Axis, axis_from_zero
 from fedvote.report.chart import ORACLE, Chart, Page, accuracy_axis, facts_of, last, line, mean, panels, swatch
 from fedvote.report.headline import NONE, percent
+from fedvote.report.html_tables import table
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.report.tables import table
+from fedvote.runs.config import read
 
 PAPER = {
     "inverse": "Figure 6 (a), inverse sign",

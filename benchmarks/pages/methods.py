@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from fedvote.config import Config, read
 from fedvote.models import MODELS
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.report.axis import axis_from_zero, log_axis
 from fedvote.report.chart import Chart, Page, accuracy_axis, facts_of, last, line, swatch
 from fedvote.report.headline import decimal, percent
+from fedvote.report.html_tables import table
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html, tag
 from fedvote.report.sections import section
-from fedvote.report.tables import table
+from fedvote.runs.config import Config, read
 
 SHAPES = {  # of one input, and the number of classes
     "digits": ((1, 8, 8), 10),

@@ -1,13 +1,14 @@
 """Federated learning in which clients send votes instead of weights."""
 
-import fedvote.patience  # noqa: F401  before torch, which everything else imports
-from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError, Key, ModelError, WireError
+import fedvote.system.openmp  # noqa: F401  before torch, which everything else imports
+from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError, ModelError, WireError
 from fedvote.data.arrays import from_arrays, from_torch
-from fedvote.deployed import load_network, save_network
 from fedvote.engines.simulate import Simulation
 from fedvote.export import export_c, export_onnx
+from fedvote.export.network_file import load_network, save_network
 from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 
 __version__ = "0.1.0"
 

@@ -10,14 +10,12 @@ Axes, as suffixes of names and in annotations:
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,9 +33,6 @@ Length = int | Future[int]
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 """What turns text in a terminal into another colour."""
-
-SERVER = -1
-"""The client number of whatever is drawn on the server."""
 
 
 class FedVoteError(Exception):
@@ -71,28 +66,8 @@ def reason(error: BaseException) -> str:
     return COLOUR.sub("", str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-class NotHeldError(WireError):
+class NoReferenceError(WireError):
     """A message that builds on an earlier one, which the receiver does not have: it has to be sent the whole."""
-
-
-@dataclass(frozen=True)
-class Key:
-    """Where every random number comes from: (seed, round, client, purpose), and nothing else."""
-
-    seed: int
-    round: int = 0
-    client: int = SERVER
-
-    def number(self, purpose: str) -> int:
-        """63 bits that differ for every key and purpose."""
-        text = f"{self.seed}/{self.round}/{self.client}/{purpose}".encode()
-        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
-
-    def torch(self, purpose: str, device: torch.device | str = "cpu") -> torch.Generator:
-        return torch.Generator(device).manual_seed(self.number(purpose))
-
-    def numpy(self, purpose: str) -> np.random.Generator:
-        return np.random.Generator(np.random.Philox(self.number(purpose)))
 
 
 @dataclass(frozen=True, eq=False)

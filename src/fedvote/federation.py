@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.attacks import Attack, Nothing
-from fedvote.core import Batches, ConfigError, Dataset, Examples, Key, State, Weights
-from fedvote.device import half_precision, repeatable
-from fedvote.evaluate import judge
+from fedvote.core import Batches, ConfigError, Dataset, Examples, State, Weights
 from fedvote.method import Method
-from fedvote.network import Network
+from fedvote.network.evaluate import judge
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from fedvote.rounds import draw_batches, draw_order
+from fedvote.system.device import half_precision, repeatable
 
 CPU = torch.device("cpu")
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights
-from fedvote.network import Network
-from fedvote.tables import named
+from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
+from fedvote.network.network import Network
+from fedvote.randomness import Key
+from fedvote.registry import named
 
 if TYPE_CHECKING:
     from fedvote.reputation import Reputation

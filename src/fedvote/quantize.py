@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from fedvote import packed
-from fedvote.core import NO_VOTE, ConfigError, Key
-from fedvote.lots import lots, uniform
+from fedvote.core import NO_VOTE, ConfigError
+from fedvote.randomness import Key, as_uniform, shared_random
 
 BINARY = (-1, 1)
 TERNARY = (-1, 0, 1)
@@ -110,11 +110,10 @@ def round_stack(w_KD: Tensor, alphabet: Alphabet, generators: Sequence[torch.Gen
     )
 
 
-def round_by_lots(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]) -> Tensor:
-    """The same with the lots of these keys, which whoever has the keys can draw."""
-    return torch.stack(
-        [ROUNDING[alphabet](w_D, uniform(lots(key, len(w_D), w_D.device))) for w_D, key in zip(w_KD, keys, strict=True)]
-    )
+def round_by_shared_random(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]) -> Tensor:
+    """The same with the shared random numbers of these keys: whoever has a key can draw its numbers."""
+    numbers = (shared_random(key, w_KD.shape[1], w_KD.device) for key in keys)
+    return torch.stack([ROUNDING[alphabet](w_D, as_uniform(r_D)) for w_D, r_D in zip(w_KD, numbers, strict=True)])
 
 
 def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:

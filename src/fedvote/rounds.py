@@ -16,10 +16,11 @@ from typing_extensions import TypeVar
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Seen
 from fedvote.codecs import LARGEST, Header, Parcel, check_head, most_bytes, pack_stack, stack_messages, unpack
-from fedvote.core import SERVER, Batches, Codec, ConfigError, DataError, Examples, Key, Message, State, WireError
+from fedvote.core import Batches, Codec, ConfigError, DataError, Examples, Message, State, WireError
 from fedvote.method import Method
-from fedvote.network import Network
-from fedvote.threads import on_every_core
+from fedvote.network.network import Network
+from fedvote.randomness import SERVER, Key
+from fedvote.system.threads import on_every_core
 
 Frame = TypeVar("Frame", bytes, Parcel, default=bytes)
 Post = Callable[[Sequence[Header], Message, Iterable[dict[str, Codec]]], list[Frame]]

@@ -11,18 +11,10 @@ import torch
 from torch import Tensor
 
 import fedvote.aggregate.blocks
-from fedvote.aggregate import (
-    AGGREGATES,
-    Aggregate,
-    CentredClipping,
-    GeometricMedian,
-    Krum,
-    Mean,
-    Median,
-    TrimmedMean,
-)
-from fedvote.core import ConfigError, Key
-from fedvote.tables import find
+from fedvote.aggregate import AGGREGATES, Aggregate, CentredClipping, GeometricMedian, Krum, Mean, Median, TrimmedMean
+from fedvote.core import ConfigError
+from fedvote.randomness import Key
+from fedvote.registry import find
 from tests.toy import assert_same, copied
 
 K, D, F = 9, 6, 2  # F of the K clients are hostile

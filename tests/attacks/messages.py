@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from fedvote.attacks import Attack, Seen
-from fedvote.core import Key, Message
+from fedvote.core import Message
+from fedvote.randomness import Key
 from fedvote.reputation import Reputation
 from tests.toy import assert_same, copied
 

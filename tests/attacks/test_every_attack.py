@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from fedvote.attacks import ATTACKS, Attack, Colluders, InnerProduct, Insider, Inverse, LabelFlip, MinMax, Random
-from fedvote.config import Config
-from fedvote.core import Key, Message
+from fedvote.core import Message
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
+from fedvote.randomness import Key
 from fedvote.rounds import hostile_turn
-from fedvote.tables import as_table, build, to_toml
+from fedvote.runs.config import Config
+from fedvote.runs.toml_tables import as_table, build, to_toml
 from tests.attacks.messages import leaning, many, sent
 from tests.toy import Federation, assert_same
 

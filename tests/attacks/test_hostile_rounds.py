@@ -13,15 +13,16 @@ from torch import nn
 from fedvote.attacks import ATTACKS, ALittleIsEnough, Attack, InnerProduct, Inverse, LabelFlip, Nothing, Omniscient
 from fedvote.attacks.a_little_is_enough import hidden
 from fedvote.codecs import Header, pack, unpack
-from fedvote.config import read
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
 from fedvote.engines.simulate import Simulation
-from fedvote.experiment import run
-from fedvote.folder import RunFolder
 from fedvote.method import Method
 from fedvote.methods import METHODS, Eden, FedAvg, FedVote, FetchSGD
+from fedvote.randomness import Key
 from fedvote.reputation import Cut, Proportional
 from fedvote.rounds import close_round, hostile_turn
+from fedvote.runs.config import read
+from fedvote.runs.experiment import run
+from fedvote.runs.folder import RunFolder
 from tests.toy import Federation, assert_close, assert_same, batches, dataset, memory, module
 
 SMALL = {"fetchsgd": {"columns": 64, "k": 10}}

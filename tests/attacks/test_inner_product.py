@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from fedvote.attacks import InnerProduct
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
+from fedvote.randomness import Key
 from fedvote.rounds import close_round, hostile_turn
 from tests.attacks.messages import floats, sent, votes
 from tests.toy import Federation, assert_close, assert_same

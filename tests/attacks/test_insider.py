@@ -11,12 +11,13 @@ from torch import Tensor
 
 from fedvote.attacks import Insider, MinMax, Omniscient
 from fedvote.attacks.insider import HALVINGS
-from fedvote.config import read
-from fedvote.core import ConfigError, Key, State
-from fedvote.experiment import simulation
+from fedvote.core import ConfigError, State
 from fedvote.methods import FedVote
 from fedvote.quantize import BINARY
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Camps, Cut, Reputation, Uniform, Verdict
+from fedvote.runs.config import read
+from fedvote.runs.experiment import simulation
 from tests.attacks.messages import floats, leaning, sent, votes
 from tests.toy import assert_same
 

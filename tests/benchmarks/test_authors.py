@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.core import Key
 from fedvote.quantize import BINARY
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Cut, Reputation, Verdict
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -33,16 +33,17 @@ from fedvote.codecs import (
     Binary,
     EntropyVotes,
     Float32,
+    FloatChanges,
     Header,
+    IfChanged,
     Integers,
-    Known,
-    Moved,
     Sketch,
     Tallies,
     Ternary,
 )
 from fedvote.codecs.frame import CHECKSUM, HEAD, TENSOR, pack, unpack
-from fedvote.core import Codec, Key, Message, WireError
+from fedvote.core import Codec, Message, WireError
+from fedvote.randomness import Key
 
 KEPT, FITTED = "kept", "fitted"
 REFUSED, ACCEPTED, UNCHANGED = "refused", "accepted", "unchanged"
@@ -59,14 +60,14 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     EntropyVotes.tag: lambda codec, x: _of_alphabet(codec, x),
     Tallies.tag: lambda _, x: x >= 0,
     Sketch.tag: lambda _, x: x.isfinite(),
-    Moved.tag: lambda _, x: x.isfinite(),
-    Known.tag: lambda codec, x: _of_inner(codec, x),
+    FloatChanges.tag: lambda _, x: x.isfinite(),
+    IfChanged.tag: lambda codec, x: _of_inner(codec, x),
 }
 MANY_WAYS = {
     EntropyVotes.tag,
     Tallies.tag,
-    Known.tag,
-    Moved.tag,
+    IfChanged.tag,
+    FloatChanges.tag,
 }  # a sender may write plainly what is shorter coded, and the other way round
 
 
@@ -96,7 +97,7 @@ class Fault(AssertionError):
 
 
 def _of_inner(codec: Codec, x: Tensor) -> Tensor:
-    assert isinstance(codec, Known)
+    assert isinstance(codec, IfChanged)
     return VALID[codec.sent.tag](codec.sent, x)
 
 
@@ -256,10 +257,12 @@ def honest(seed: int = 0) -> list[Case]:
     for n in (1, 9, 70, 200):
         held = floats(n)
         away = held - 0.5 * (2 * levels(n, 1) - 1)
-        messages += [{"moved": (Moved(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))]
-        messages.append({"moved": (Moved(n, held), torch.where(levels(n, 9) == 0, floats(n), held))})
+        messages += [
+            {"moved": (FloatChanges(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))
+        ]
+        messages.append({"moved": (FloatChanges(n, held), torch.where(levels(n, 9) == 0, floats(n), held))})
     start = levels(300, 5)
-    messages += [{"known": (Known(Tallies(300), start), x)} for x in (start, levels(300, 7))]
+    messages += [{"known": (IfChanged(Tallies(300), start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]
 
 

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedvote.codecs import ans
-from fedvote.core import ConfigError, Key, WireError
+from fedvote.core import ConfigError, WireError
+from fedvote.randomness import Key
 
 Block = tuple[ans.Symbols, ans.Probabilities]
 

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from fedvote import FedVote
 from fedvote.codecs import Binary, EntropyVotes, Ternary
 from fedvote.codecs.entropy import CODED, OWN_SHARES, PLAIN
-from fedvote.core import NO_VOTE, Codec, ConfigError, Key, UnwritableError, WireError
-from fedvote.network import Network
+from fedvote.core import NO_VOTE, Codec, ConfigError, UnwritableError, WireError
+from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
+from fedvote.randomness import Key
 from fedvote.reputation import Proportional, Reputation, Uniform
 from fedvote.rounds import HELD, held_before, open_round
 from tests.toy import CLASSES, CLIENTS, FEATURES, Federation, assert_same

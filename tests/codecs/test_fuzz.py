@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs import Binary, EntropyVotes, Header, Known, Moved, Sketch, Tallies, Ternary, unpack
+from fedvote.codecs import Binary, EntropyVotes, FloatChanges, Header, IfChanged, Sketch, Tallies, Ternary, unpack
 from fedvote.codecs.frame import CHECKSUM, HEAD
-from fedvote.core import SERVER, Codec, Key, Message, WireError
+from fedvote.core import Codec, Message, WireError
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD
+from fedvote.randomness import SERVER, Key
 from fedvote.reputation import Proportional
 from fedvote.rounds import held_before, open_round
 from tests.codecs import fuzz
@@ -59,8 +60,12 @@ def test_a_seed_is_the_same_frames_again() -> None:
 
 def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
     codecs = [(codec, case) for case in fuzz.honest() for codec in case.codecs.values()]
-    assert {codec.tag for codec, _ in codecs} == set(fuzz.VALID) == {*range(1, 7), Sketch.tag, Known.tag, Moved.tag}
-    for kind, written in ((EntropyVotes.tag, {0, 1}), (Tallies.tag, {0, 1, 2}), (Moved.tag, {0, 1, 2, 3})):
+    assert (
+        {codec.tag for codec, _ in codecs}
+        == set(fuzz.VALID)
+        == {*range(1, 7), Sketch.tag, IfChanged.tag, FloatChanges.tag}
+    )
+    for kind, written in ((EntropyVotes.tag, {0, 1}), (Tallies.tag, {0, 1, 2}), (FloatChanges.tag, {0, 1, 2, 3})):
         ways = Counter(case.frame[HEAD.size + 9] for codec, case in codecs if codec.tag == kind)
         assert set(ways) == written and min(ways.values()) >= 2, ways
 

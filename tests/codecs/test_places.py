@@ -10,8 +10,9 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedvote.codecs.places import read_places, weigh_places, write_places
-from fedvote.core import Key, WireError
+from fedvote.codecs.positions import read_positions, weigh_positions, write_positions
+from fedvote.core import WireError
+from fedvote.randomness import Key
 
 AFTER = b"what comes after them"
 places = st.sets(st.integers(0, 66)).map(sorted)
@@ -24,9 +25,9 @@ def length(index: list[int]) -> int:
 
 
 def assert_round_trip(index: list[int], count: int) -> None:
-    payload = write_places(torch.tensor(index, dtype=torch.int64))
-    assert len(payload) == weigh_places(torch.tensor(index, dtype=torch.int64)) == length(index)
-    back, rest = read_places(payload + AFTER, count)
+    payload = write_positions(torch.tensor(index, dtype=torch.int64))
+    assert len(payload) == weigh_positions(torch.tensor(index, dtype=torch.int64)) == length(index)
+    back, rest = read_positions(payload + AFTER, count)
     assert back.tolist() == index and rest == AFTER
 
 
@@ -45,19 +46,19 @@ def test_a_long_gap_survives() -> None:
 
 def test_the_bytes_are_as_documented() -> None:
     """Two places, with one and two others before them: gaps of two bits, lowest plane first."""
-    assert write_places(torch.tensor([1, 4])) == struct.pack("<IB", 2, 2) + bytes([0b10000000, 0b01000000])
+    assert write_positions(torch.tensor([1, 4])) == struct.pack("<IB", 2, 2) + bytes([0b10000000, 0b01000000])
 
 
 def test_a_hundredth_of_the_places_takes_about_a_byte_each() -> None:
     index = torch.randperm(100_000, generator=Key(0).torch("places"))[:1000].sort().values
-    assert weigh_places(index) < 10 * 125 + 6
+    assert weigh_positions(index) < 10 * 125 + 6
 
 
 def test_cut_places_are_refused() -> None:
-    payload = write_places(torch.tensor([7, 20]))
+    payload = write_positions(torch.tensor([7, 20]))
     for size in range(len(payload)):
         with pytest.raises(WireError, match=r"\d+ bytes"):
-            read_places(payload[:size], 40)
+            read_positions(payload[:size], 40)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_cut_places_are_refused() -> None:
 )
 def test_what_nobody_would_have_written_is_refused(payload: bytes, why: str) -> None:
     with pytest.raises(WireError, match=why):
-        read_places(payload, 3)
+        read_positions(payload, 3)
 
 
 @given(st.integers(0, 20), st.integers(0, 4), st.integers(0, 4), st.binary(max_size=40))
@@ -83,15 +84,15 @@ def test_what_is_read_is_what_would_have_been_written(count: int, many: int, pla
     """Any bytes are either refused with WireError, or begin with the one way to write what they say."""
     for payload in (rest, struct.pack("<IB", many, planes) + rest):
         try:
-            index, after = read_places(payload, count)
+            index, after = read_positions(payload, count)
         except WireError:
             continue
         assert index.diff().gt(0).all() and (index < count).all()
-        assert write_places(index) + after == payload
+        assert write_positions(index) + after == payload
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("count", [0, 1, 11, 1000])
 def test_a_gpu_writes_the_same_bytes(count: int) -> None:
     index = (torch.arange(count) % 7 == 3).nonzero()[:, 0]
-    assert write_places(index.cuda()) == write_places(index)
+    assert write_positions(index.cuda()) == write_positions(index)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
-from fedvote.core import Key, WireError
+from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
+from fedvote.core import WireError
+from fedvote.randomness import Key
 
 Rows = npt.NDArray[np.float64]
 

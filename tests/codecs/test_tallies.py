@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedvote.codecs import Integers, Tallies, ans
+from fedvote.codecs.pending import wait_for
 from fedvote.codecs.tallies import AGAINST, CODED, MOST_VALUES, PLANES
-from fedvote.core import Key, NotHeldError, WireError
-from fedvote.later import wait_for
+from fedvote.core import NoReferenceError, WireError
+from fedvote.randomness import Key
 
 
 def numbers(values: Sequence[int] | Tensor) -> Tensor:
@@ -260,7 +261,7 @@ def test_who_holds_none_refuses_what_is_told_against_them() -> None:
     held, x = two_rounds(31, 20_000)
     payload = Tallies(len(x), held, 32).encode(x)
     assert payload[:1] == AGAINST
-    with pytest.raises(NotHeldError, match="which is not here"):
+    with pytest.raises(NoReferenceError, match="which is not here"):
         Tallies(len(x)).decode(payload)
 
 
@@ -268,7 +269,7 @@ def test_who_holds_others_refuses_what_is_told_against_them() -> None:
     held, x = two_rounds(31, 20_000)
     other = held.clone()
     other[7] ^= 1
-    with pytest.raises(NotHeldError, match="not the one that is here"):
+    with pytest.raises(NoReferenceError, match="not the one that is here"):
         Tallies(len(x), other, 32).decode(Tallies(len(x), held, 32).encode(x))
 
 

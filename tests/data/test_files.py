@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedvote.data.files import File, inspect
-from fedvote.draft import write
+from fedvote.system.atomic_file import write
 
 Put = Callable[[str, bytes], File]
 

@@ -10,10 +10,10 @@ import torch
 from rich.console import Console
 
 import fedvote
-from fedvote.config import read
 from fedvote.core import ConfigError, DataError, Dataset
-from fedvote.data.held_out import hold_out
-from fedvote.experiment import dataset, division, simulation
+from fedvote.data.validation import hold_out
+from fedvote.runs.config import read
+from fedvote.runs.experiment import dataset, division, simulation
 
 SMALL = ["federation.clients=3", "local.batch=8", "data.validation=0.2"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from fedvote.engines.simulate.checkpoint import load_snapshot
 from fedvote.federation import Snapshot
+from fedvote.runs.checkpoint import load_snapshot
 from tests.toy import assert_same
 
 ROUNDS = 16

@@ -15,16 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, Simulation, federation
-from fedvote.core import Batches, Key, Message, State
+from fedvote.core import Batches, Message, State
 from fedvote.engines.simulate import simulation
-from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
 from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.methods import SignSGD, Signum, fedvote
-from fedvote.network import Network
-from fedvote.quantize import round_by_lots
+from fedvote.network.network import Network
+from fedvote.quantize import round_by_shared_random
+from fedvote.randomness import Key
 from fedvote.reputation import Proportional
 from fedvote.rounds import clients_turn, draw_batches, open_round
+from fedvote.runs.checkpoint import load_snapshot, save_snapshot
 from tests.toy import assert_close, assert_same, dataset, module
 
 DOCUMENTED = {
@@ -145,11 +146,11 @@ def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatc
 
         def spy(w_KD: Tensor, *rest: Any) -> Tensor:
             seen.append(w_KD)
-            voted.append(round_by_lots(w_KD, *rest))
+            voted.append(round_by_shared_random(w_KD, *rest))
             return voted[-1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(fedvote, "round_by_lots", spy)
+            patch.setattr(fedvote, "round_by_shared_random", spy)
             (_,) = simulate(stack=size, rounds=1, steps=10).run()
         return torch.cat(seen), torch.cat(voted)
 

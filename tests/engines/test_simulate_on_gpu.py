@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote, Simulation
-from fedvote.device import repeatable
 from fedvote.federation import Snapshot
 from fedvote.method import Method
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.system.device import repeatable
 from tests.toy import assert_same, batches, dataset, examples, keys, module
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -8,10 +8,10 @@ import tomllib
 
 import pytest
 
-from fedvote.config import Config
 from fedvote.method import Method
 from fedvote.methods import METHODS
-from fedvote.tables import as_table, build, to_toml
+from fedvote.runs.config import Config
+from fedvote.runs.toml_tables import as_table, build, to_toml
 
 
 def test_every_method_is_in_the_suite_by_its_defaults() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fedvote.core import Key
 from fedvote.method import Method
+from fedvote.randomness import Key
 from tests.toy import Federation, assert_same, batches, copied, examples, keys, memory
 
 COHORT = (0, 2, 3)

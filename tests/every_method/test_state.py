@@ -8,11 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedvote.core import Key, State
-from fedvote.engines.simulate.checkpoint import load_snapshot, save_snapshot
+from fedvote.core import State
 from fedvote.federation import Snapshot
 from fedvote.method import Method
+from fedvote.randomness import Key
 from fedvote.rounds import HELD, close_round
+from fedvote.runs.checkpoint import load_snapshot, save_snapshot
 from tests.toy import CLIENTS, Federation, assert_same, memory
 
 COHORTS = [range(5), (0, 3), (1, 2, 4)]

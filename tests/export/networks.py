@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from fedvote.core import Weights
-from fedvote.deployed import Deployed
+from fedvote.export.network_file import Deployed
 from fedvote.models import make_model
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY
 
 IMAGE = (3, 16, 16)

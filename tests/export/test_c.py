@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedvote.core import ConfigError, Examples, ModelError
-from fedvote.deployed import Deployed
 from fedvote.export.c import Program, accuracy, export_c
 from fedvote.export.c import program as program_module
+from fedvote.export.c.buffers import first_fit
 from fedvote.export.c.compiled import compiled
-from fedvote.export.c.memory import first_fit
+from fedvote.export.network_file import Deployed
 from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
 
 STRICT = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-pedantic", "-Werror")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedvote.core import ConfigError, Examples, ModelError
-from fedvote.deployed import Deployed
 from fedvote.export.c import export_c
+from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import accuracy, export_onnx
 from fedvote.models import make_model
-from fedvote.network import Network
+from fedvote.network.network import Network
 from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
 
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from fedvote import ConfigError, load_network
-from fedvote.config import read
-from fedvote.experiment import dataset, run
 from fedvote.export.c.compiled import can_compile
-from fedvote.export.run import export_run
-from fedvote.folder import RunFolder
+from fedvote.export.export_run import export_run
+from fedvote.runs.config import read
+from fedvote.runs.experiment import dataset, run
+from fedvote.runs.folder import RunFolder
 
 FAST = ["rounds=2", "local.steps=10", "federation.clients=3"]
 

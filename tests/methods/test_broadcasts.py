@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs.held import CHECKSUM
+from fedvote.codecs.reference import CHECKSUM
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD, Signum
 from fedvote.rounds import held_before, open_round

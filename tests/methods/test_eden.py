@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
 from fedvote.methods import Eden
 from fedvote.methods.eden import compress, hadamard, random_signs, restore
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from tests.toy import Federation, batches, keys, module
 
 

@@ -8,8 +8,9 @@ from torch import nn
 
 from fedvote import FedAvg, Network
 from fedvote.aggregate import CentredClipping, Krum, Mean, Median, TrimmedMean
-from fedvote.config import read
-from fedvote.core import ConfigError, Key, State
+from fedvote.core import ConfigError, State
+from fedvote.randomness import Key
+from fedvote.runs.config import read
 from tests.toy import CLIENTS, Federation, batches, dataset, examples, keys, module, three_weights
 
 UPS = {

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import FedAvg
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
 from fedvote.methods import FedPAQ
 from fedvote.methods.fedpaq import qsgd
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from tests.toy import Federation, three_weights
 
 DRAWS = 20_000

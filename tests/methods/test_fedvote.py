@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from fedvote import FedVote, Simulation
 from fedvote.codecs import Header, unpack
-from fedvote.core import Batches, ConfigError, Key, State, WireError
+from fedvote.core import Batches, ConfigError, State, WireError
 from fedvote.methods import fedvote as module
-from fedvote.network import Network
-from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_lots
+from fedvote.network.network import Network
+from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
 from fedvote.rounds import close_round
 from tests.toy import Federation, batches, dataset, examples, keys, three_weights
@@ -44,7 +45,7 @@ def wide(D: int) -> Network:
 def test_a_ballot_is_coded_against_the_lots_of_its_client_and_round() -> None:
     method, network = FedVote(), wide(4000)
     down, key = method.broadcast(method.init(network, 4)), Key(0, 5, 2)
-    (votes,) = round_by_lots(method.soft(down)[None], BINARY, [key])
+    (votes,) = round_by_shared_random(method.soft(down)[None], BINARY, [key])
     mine, *others = (
         len(method.uplink(network, down, each)["votes"].encode(votes))
         for each in (key, Key(0, 1, 2), Key(0, 5, 1), Key(1, 5, 2))
@@ -130,7 +131,7 @@ def test_local_training_descends_on_latent_weights(phi: Normalisation, monkeypat
     method = FedVote(lr=0.3, optimizer="SGD", normalisation=phi)
     federation = Federation(method)
     network, state = federation.network, federation.start()
-    seen = captured(monkeypatch, "round_by_lots")
+    seen = captured(monkeypatch, "round_by_shared_random")
     turn = batches(federation.data, (0, 1, 2), steps=6)
     method.local(network, method.broadcast(state), turn, {}, keys((0, 1, 2)))
     normalised_KD = seen[0][0]

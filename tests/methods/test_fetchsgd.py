@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg
-from fedvote.core import ConfigError, Key, State
+from fedvote.core import ConfigError, State
 from fedvote.methods import FetchSGD
 from fedvote.methods.fetchsgd import CountSketch, largest
 from fedvote.methods.update import flat
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from tests.toy import Federation, module, three_weights
 
 CPU = torch.device("cpu")

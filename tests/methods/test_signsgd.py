@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from fedvote.core import Batches, ConfigError, Examples, Key, State
+from fedvote.core import Batches, ConfigError, Examples, State
 from fedvote.methods import SignSGD
 from fedvote.methods.signsgd import majority
+from fedvote.randomness import Key
 from tests.toy import Federation, batches, keys, three_weights
 
 

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import Simulation
-from fedvote.core import Batches, ConfigError, Examples, Key
+from fedvote.core import Batches, ConfigError, Examples
 from fedvote.data.partition import IID
 from fedvote.methods import SignSGD, Signum
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from tests.toy import Federation, assert_same, batches, dataset, keys, module, three_weights
 
 

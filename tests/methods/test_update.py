@@ -7,8 +7,8 @@ import torch
 
 from fedvote import FedAvg
 from fedvote.aggregate.mean import weighted_sum
-from fedvote.core import Key
 from fedvote.methods.update import flat, move
+from fedvote.randomness import Key
 from tests.toy import Federation, batches, keys
 
 STATE = {"voted": torch.tensor([1.0, 2.0, 3.0]), "float": torch.tensor([4.0, 5.0]), "other": torch.ones(1)}

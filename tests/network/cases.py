@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedvote.core import Key, Weights
-from fedvote.network import Network
+from fedvote.core import Weights
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 
 
 class Residual(nn.Module):

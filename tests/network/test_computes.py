@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch.func import vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedvote.network import Network
+from fedvote.network.network import Network
 from tests.network.cases import CASES, Case, as_torch_runs_it, every_case, every_case_with_norm, normal, some_weights
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from fedvote.core import ModelError
-from fedvote.network import Network
-from fedvote.validate import problems
+from fedvote.network.network import Network
+from fedvote.network.validate import problems
 
 
 class Complex(nn.Module):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote.network import Network, StaticBatchNorm
+from fedvote.network.network import Network, StaticBatchNorm
 from tests.network.cases import CASES, Residual, normal, some_weights
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fedvote.core import ModelError
-from fedvote.network import Network
+from fedvote.network.network import Network
 from tests.network.cases import CASES, Case, every_case
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from fedvote.core import ModelError
 from fedvote.models import MODELS
-from fedvote.network import Network, votable_weights
+from fedvote.network.network import Network, votable_weights
 from tests.network.cases import Tied
 
 

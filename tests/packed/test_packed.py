@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedvote import packed, quantize
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
 from fedvote.packed import Counter, Packed, agreements, count, pack, plain, tally
 from fedvote.quantize import BINARY, TERNARY, Alphabet
+from fedvote.randomness import Key
 
 LENGTHS = (0, 1, 5, 7, 8, 9, 63, 64, 65, 1001)
 CLIENTS = (1, 2, 3, 7, 8, 9, 31, 255, 256, 300)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from fedvote.aggregate import Krum
-from fedvote.config import Config
 from fedvote.core import ConfigError
 from fedvote.paper import EXPERIMENTS, Asked
 from fedvote.paper.comparison import Comparison, configured, name_of
@@ -17,6 +16,7 @@ from fedvote.paper.costs import PRINTED, counted
 from fedvote.paper.hostile import CLIENTS, RULES, settings_of
 from fedvote.paper.methods import CONTENDERS
 from fedvote.paper.runs import Cell
+from fedvote.runs.config import Config
 
 COMPARISONS = {name: each for name, each in EXPERIMENTS.items() if isinstance(each, Comparison)}
 CELLS = [cell for each in COMPARISONS.values() for cell in each.cells]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedvote.config import read
 from fedvote.paper.runs import Cell, Record, Runs, spread
 from fedvote.paper.views import by_number, by_round, by_uplink, grid
 from fedvote.report.chart import Chart
+from fedvote.runs.config import read
 
 SHARE = st.floats(0, 1)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedvote.report import write_report
 from fedvote.report.measured import points, value_axis, what_was_measured
-from fedvote.report.run import read_runs
+from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]
 

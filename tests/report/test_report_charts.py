@@ -10,7 +10,7 @@ import pytest
 from fedvote.report.axis import axis_from_zero, log_axis, percent_axis
 from fedvote.report.heat import SHADES, HeatMap, heat_map, label_stride, row_pixels, shade
 from fedvote.report.lines import Point, Series, colour_style, line_chart
-from fedvote.report.run import Clients
+from fedvote.report.run_page import Clients
 from fedvote.report.sections import data_map
 
 

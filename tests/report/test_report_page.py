@@ -14,8 +14,8 @@ import pytest
 from fedvote.core import ConfigError
 from fedvote.report import write_report
 from fedvote.report.headline import decimal, duration, headlines, size
-from fedvote.report.run import read_runs
-from fedvote.report.tables import spans
+from fedvote.report.html_tables import spans
+from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedvote.core import ConfigError
-from fedvote.report.run import read_runs
+from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]
 

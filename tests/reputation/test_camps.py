@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks import Inverse
-from fedvote.core import ConfigError, Key, State
+from fedvote.core import ConfigError, State
 from fedvote.engines.simulate import Simulation
 from fedvote.methods import FedVote
-from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_by_lots, round_stack, tally
+from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_by_shared_random, round_stack, tally
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Camps, Verdict
-from fedvote.reputation.borrowed import BORROWED, borrowed, sample
 from fedvote.reputation.camps import BLOCK, alikeness
+from fedvote.reputation.copied_votes import COPIED, copied_votes, sample
 from tests.toy import assert_same, dataset, module
 
 N, D, CLASSES = 31, 20_000, 10
@@ -192,7 +193,9 @@ def test_a_sleeper_loses_its_vote_when_it_wakes_and_earns_it_back_when_it_repent
 def by_lots(clients: Sequence[int], alphabet: Alphabet = BINARY, round: int = 1) -> Tensor:
     """Honest ballots, rounded as clients do."""
     learnt_KD = mixtures(N)[list(clients)] @ LESSONS + GOAL
-    return round_by_lots((SOFT + learnt_KD).clamp(-1, 1), alphabet, [Key(0, round, client) for client in clients])
+    return round_by_shared_random(
+        (SOFT + learnt_KD).clamp(-1, 1), alphabet, [Key(0, round, client) for client in clients]
+    )
 
 
 def copies(own_HD: Tensor, victims_VD: Tensor, share: float) -> Tensor:
@@ -206,10 +209,10 @@ def test_honest_ballots_agree_with_the_lots_of_others_by_chance_and_with_their_o
     alphabet: Alphabet,
 ) -> None:
     votes_KD = by_lots(range(N), alphabet)
-    found_KK = borrowed(ballots(votes_KD, range(N), alphabet), alikeness(votes_KD, alphabet), Key(0, 1))
+    found_KK = copied_votes(ballots(votes_KD, range(N), alphabet), alikeness(votes_KD, alphabet), Key(0, 1))
     others = found_KK[~torch.eye(N, dtype=torch.bool)]
     assert float(others.mean()) == pytest.approx(0, abs=0.2) and float(others.std()) == pytest.approx(1, abs=0.1)
-    assert float(others.max()) < BORROWED < float(found_KK.diagonal().min())
+    assert float(others.max()) < COPIED < float(found_KK.diagonal().min())
 
 
 @pytest.mark.parametrize("alphabet", [BINARY, TERNARY])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedvote.core import Key
 from fedvote.quantize import BINARY
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Cut
 
 VOTES = torch.tensor([[1, 1, -1, 1], [1, 1, -1, -1], [-1, -1, 1, 1]], dtype=torch.int8)

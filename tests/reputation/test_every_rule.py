@@ -7,8 +7,9 @@ import pickle
 import pytest
 import torch
 
-from fedvote.core import Key, State
+from fedvote.core import State
 from fedvote.quantize import BINARY, TERNARY, Alphabet
+from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Verdict
 from tests.toy import assert_same, copied
 

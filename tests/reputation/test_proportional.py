@@ -7,8 +7,9 @@ import re
 import pytest
 import torch
 
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
 from fedvote.quantize import BINARY, TERNARY
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Proportional, Verdict
 
 VOTES = torch.tensor([[1, 1, 1], [1, 1, -1], [1, -1, -1]], dtype=torch.int8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from fedvote.core import Key
 from fedvote.quantize import BINARY
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Uniform
 
 

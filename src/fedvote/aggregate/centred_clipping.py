@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from fedvote.aggregate.aggregate import Aggregate
 from fedvote.aggregate.blocks import combine, distances
-from fedvote.aggregate.rule import Aggregate
 from fedvote.core import ConfigError
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from fedvote.aggregate.aggregate import Aggregate
 from fedvote.aggregate.blocks import combine, distances
 from fedvote.aggregate.centred_clipping import clipped_mean
 from fedvote.aggregate.median import median
-from fedvote.aggregate.rule import Aggregate
 from fedvote.core import ConfigError
 
 

@@ -17,8 +17,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from fedvote.aggregate.aggregate import Aggregate, refuse_unequal
 from fedvote.aggregate.blocks import squared_distances
-from fedvote.aggregate.rule import Aggregate, refuse_unequal
 from fedvote.core import ConfigError
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.aggregate.rule import Coordinatewise
+from fedvote.aggregate.aggregate import Coordinatewise
 
 
 @dataclass(frozen=True)

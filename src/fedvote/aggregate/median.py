@@ -11,8 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fedvote.aggregate.aggregate import Coordinatewise, refuse_unequal
 from fedvote.aggregate.blocks import blocks
-from fedvote.aggregate.rule import Coordinatewise, refuse_unequal
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fedvote.aggregate.aggregate import Coordinatewise, refuse_unequal
 from fedvote.aggregate.blocks import blocks
-from fedvote.aggregate.rule import Coordinatewise, refuse_unequal
 from fedvote.core import ConfigError
 
 

@@ -24,7 +24,7 @@ from statistics import NormalDist
 from typing import ClassVar
 
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.together import sent_about, spread
+from fedvote.attacks.collusion import sent_about, spread
 from fedvote.core import ConfigError, Message
 
 LARGEST_SHARE = 0.999

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from fedvote.core import Key, Message
+from fedvote.core import Message
+from fedvote.randomness import Key
 
 if TYPE_CHECKING:
     from fedvote.reputation import Reputation

@@ -14,11 +14,12 @@ from typing import ClassVar
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.collusion import consensus
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
 from fedvote.attacks.random import Random
-from fedvote.attacks.together import consensus
-from fedvote.core import ConfigError, Key, Message
+from fedvote.core import ConfigError, Message
+from fedvote.randomness import Key
 
 INTENTIONS: dict[str, type[Attack]] = {"inverse": Inverse, "label-flip": LabelFlip, "random": Random}
 

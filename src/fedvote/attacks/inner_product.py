@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.together import sent_about
+from fedvote.attacks.collusion import sent_about
 from fedvote.core import ConfigError, Message
 
 

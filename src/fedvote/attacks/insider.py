@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.collusion import alphabet_of, check_flip, flips
 from fedvote.attacks.min_max import pushed
-from fedvote.attacks.together import alphabet_of, check_flip, flips
 from fedvote.core import Message
 from fedvote.reputation import Ballots, Uniform
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack
-from fedvote.core import ConfigError, Key
+from fedvote.core import ConfigError
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from torch import Tensor
 
 from fedvote.aggregate.blocks import squared_distances
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.together import check_flip, flips, spread
-from fedvote.core import ConfigError, Key, Message
+from fedvote.attacks.collusion import check_flip, flips, spread
+from fedvote.core import ConfigError, Message
+from fedvote.randomness import Key
 
 DIRECTIONS = ("unit", "std", "sign")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.together import consensus
+from fedvote.attacks.collusion import consensus
 from fedvote.core import Message
 
 

@@ -18,9 +18,9 @@ import zstandard
 from torch import Tensor
 
 from fedvote.codecs import Binary, Ternary
-from fedvote.core import Key
 from fedvote.methods import FedVote
-from fedvote.quantize import round_by_lots
+from fedvote.quantize import round_by_shared_random
+from fedvote.randomness import Key
 
 WEIGHTS, CLIENTS = 13_000_000, 31
 MOVED = 0.1  # standard deviation of a latent weight's way in a turn
@@ -44,7 +44,7 @@ def _rows(votes: str, weights: int, clients: int, repeats: int) -> list[dict[str
     down = {"level": level, "levels": torch.tensor([levels - 1], dtype=torch.int16)}
     phi, key = method.normalisation, Key(0, 1, 0)
     moved = phi.inverse(method.soft(down)) + MOVED * torch.from_numpy(rng.normal(size=weights)).float()
-    (ballot,) = round_by_lots(phi(moved)[None], method.alphabet, [key])
+    (ballot,) = round_by_shared_random(phi(moved)[None], method.alphabet, [key])
     coded = partial(method.ballot_codec, down, key)  # made anew each time, as every client's is
     plain = Binary(weights) if votes == "binary" else Ternary(weights)
     packed = plain.encode(ballot)

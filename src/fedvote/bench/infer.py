@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from fedvote.core import ModelError, Weights
-from fedvote.deployed import Deployed
 from fedvote.export.c import Program
 from fedvote.export.c.compiled import Answers, can_compile, compiled
+from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, export_onnx, session
 from fedvote.models import make_model
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY
 
 MODELS = ("lenet5", "vgg7")

@@ -8,11 +8,11 @@ from typing import Any
 from fedvote.bench import Rows, text
 from fedvote.report.axis import log_axis
 from fedvote.report.headline import decimal
+from fedvote.report.html_tables import table
 from fedvote.report.lines import LegendKey, Point, Series, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.page import shell
 from fedvote.report.sections import section
-from fedvote.report.tables import table
 
 Row = dict[str, Any]
 

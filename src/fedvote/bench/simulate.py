@@ -18,14 +18,15 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.bench import memory
-from fedvote.core import ConfigError, Dataset, Examples, Key
+from fedvote.core import ConfigError, Dataset, Examples
 from fedvote.data.partition import IID
-from fedvote.device import find_device, repeatable, synchronise
 from fedvote.engines.simulate import Simulation
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote
 from fedvote.models import MODELS
+from fedvote.randomness import Key
+from fedvote.system.device import find_device, repeatable, synchronise
 
 ROUNDS = 3  # after the first, at most
 PATIENCE = 5.0  # seconds, after which a measurement is not repeated

@@ -19,9 +19,9 @@ import torch
 
 from fedvote import packed
 from fedvote.bench import memory
-from fedvote.core import Key
 from fedvote.packed import Counter, Packed, agreements, count, plain, tally
 from fedvote.quantize import BINARY
+from fedvote.randomness import Key
 
 WEIGHTS, CLIENTS, STREAMED = 13_000_000, 31, 1000
 SMALL = 2**18  # weights of the example that goes first

@@ -58,15 +58,15 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
 ) -> None:
     """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
-    from fedvote.experiment import configure, doubts
-    from fedvote.experiment import run as run_experiment
-    from fedvote.folder import NETWORK, RunFolder, uncounted
-    from fedvote.progress import watch
     from fedvote.report import write_report
+    from fedvote.runs.experiment import configure, warnings_for
+    from fedvote.runs.experiment import run as run_experiment
+    from fedvote.runs.folder import NETWORK, RunFolder, uncounted
+    from fedvote.runs.progress import watch
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)
-    for warning in doubts(config, folder):
+    for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
     sent = sum(record.get("uplink_bytes", 0) for record in folder.metrics()[:done])
@@ -101,8 +101,8 @@ def sweep(
 ) -> None:
     """Run one configuration over many values, find the best; started again, it goes on where it was."""
     from fedvote.report import write_report
-    from fedvote.sweep import best, means, save
-    from fedvote.sweep import sweep as run_sweep
+    from fedvote.runs.sweep import best, means, save
+    from fedvote.runs.sweep import sweep as run_sweep
 
     folder = out or Path("runs") / f"sweep-{Path(source).stem}"
     done = []
@@ -160,7 +160,7 @@ def list_names(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """What can be named in a configuration."""
-    from fedvote.catalogue import catalogue
+    from fedvote.runs.catalogue import catalogue
 
     known = catalogue(kind)
     if as_json:
@@ -177,7 +177,7 @@ def keys(
     start: Annotated[str, typer.Argument(help="Only those that begin so: method, federation.cohort, ...")] = "",
 ) -> None:
     """Every key of a configuration, with its default and meaning."""
-    from fedvote.keys import settings
+    from fedvote.runs.keys import settings
 
     of = None
     for setting in settings(start):
@@ -211,7 +211,7 @@ def export(
     test: Annotated[bool, typer.Option("--test", help="Also judge the file on the run's test data.")] = False,
 ) -> None:
     """Write the deployed network of a run for other programs, its votes packed into bits or trits."""
-    from fedvote.export.run import export_run
+    from fedvote.export.export_run import export_run
 
     made, accuracy = export_run(run, to, out, int8, test)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
@@ -233,8 +233,8 @@ def cost(
 ) -> None:
     """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
     from fedvote.bench import table
-    from fedvote.cost import costs, parse_shape
     from fedvote.models import make_model
+    from fedvote.network.cost import costs, parse_shape
 
     sides = parse_shape(shape)
     rows = [cost.row(inputs) for cost in costs(make_model(model, sides, classes), sides, classes)]
@@ -251,9 +251,9 @@ def bench(
 ) -> None:
     """Measure speed and bytes on this machine."""
     from fedvote.bench import benchmark, table
-    from fedvote.device import find_device
-    from fedvote.draft import try_writing, write
-    from fedvote.folder import environment
+    from fedvote.runs.folder import environment
+    from fedvote.system.atomic_file import try_writing, write
+    from fedvote.system.device import find_device
 
     measure = benchmark(name, model or (), clients or ())
     for path in filter(None, (file, page_file)):  # what cannot be written shows before anything is measured
@@ -287,9 +287,9 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         code = _complain(error.format_message())
     except Exception as error:
-        from fedvote.tables import blame
+        from fedvote.registry import user_code_line
 
-        if (where := blame(error)) is None:
+        if (where := user_code_line(error)) is None:
             raise
         code = _complain(where)
     sys.exit(code or 0)

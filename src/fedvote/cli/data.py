@@ -19,7 +19,7 @@ Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; 
 def data_get(name: DataName, folder: Folder = None) -> None:
     """Download a dataset from its publisher, check it, and resume what was cut off."""
     from fedvote.data import check, data_folder, get
-    from fedvote.progress import downloading
+    from fedvote.runs.progress import downloading
 
     if not check(name, folder):
         typer.echo(f"{name} needs no files")
@@ -50,7 +50,7 @@ def data_show(
     """Draw which client has which classes in a configuration."""
     from rich.console import Console
 
-    from fedvote.config import read
-    from fedvote.experiment import division
+    from fedvote.runs.config import read
+    from fedvote.runs.experiment import division
 
     Console().print(division(read(source, set or [])))

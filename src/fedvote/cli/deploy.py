@@ -26,11 +26,11 @@ def deploy_local(
     import signal
     from contextlib import closing
 
-    from fedvote.config import read
-    from fedvote.engines.flower.local import RUN, deploy
+    from fedvote.engines.flower.local_federation import RUN, deploy
     from fedvote.engines.flower.processes import ENDS
-    from fedvote.experiment import simulation
-    from fedvote.progress import watch
+    from fedvote.runs.config import read
+    from fedvote.runs.experiment import simulation
+    from fedvote.runs.progress import watch
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"

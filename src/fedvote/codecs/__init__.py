@@ -3,6 +3,7 @@
 from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import LARGEST, Float32
+from fedvote.codecs.float_changes import FloatChanges
 from fedvote.codecs.frame import (
     Header,
     Parcel,
@@ -14,9 +15,8 @@ from fedvote.codecs.frame import (
     unpack,
     weigh_stack,
 )
+from fedvote.codecs.if_changed import IfChanged
 from fedvote.codecs.integers import Integers
-from fedvote.codecs.known import Known
-from fedvote.codecs.moved import Moved
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.tallies import Tallies
@@ -27,10 +27,10 @@ __all__ = [
     "Binary",
     "EntropyVotes",
     "Float32",
+    "FloatChanges",
     "Header",
+    "IfChanged",
     "Integers",
-    "Known",
-    "Moved",
     "Parcel",
     "Signed",
     "Sketch",

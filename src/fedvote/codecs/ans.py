@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedvote.codecs import coder
+from fedvote.codecs import coder_process as coder
 from fedvote.core import ConfigError, WireError
 
 Probabilities = coder.Probabilities

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.bits import pack_bits, unpack_bits
-from fedvote.codecs.refused import no_ballot
+from fedvote.codecs.not_a_ballot import not_a_ballot
 from fedvote.core import Codec
 
 
@@ -31,4 +31,4 @@ class Binary(Codec):
 
     def _check(self, x: Tensor) -> None:
         if x.shape != (self.count,) or bool((x.abs() != 1).any()):
-            raise no_ballot(x, self.count, (-1, 1))
+            raise not_a_ballot(x, self.count, (-1, 1))

@@ -19,13 +19,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedvote.codecs import ans, coders
+from fedvote.codecs import ans
+from fedvote.codecs import coder_pool as coders
 from fedvote.codecs.binary import Binary
-from fedvote.codecs.refused import no_ballot
-from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
+from fedvote.codecs.not_a_ballot import not_a_ballot
+from fedvote.codecs.pending import then
+from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
 from fedvote.codecs.ternary import Ternary
 from fedvote.core import Codec, Length, WireError
-from fedvote.later import then
 
 VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
 PLAIN, CODED = b"\0", b"\1"
@@ -112,7 +113,7 @@ class EntropyVotes(Codec):
         digits_D = ((x - self.alphabet[0]) // self._step).to(torch.uint8)
         whole = x.shape == self.context.shape and bool((self._votes_of(digits_D) == x).all())
         if not whole or not bool((digits_D < len(self.alphabet)).all()):
-            raise no_ballot(x, self.count, self.alphabet)
+            raise not_a_ballot(x, self.count, self.alphabet)
         return digits_D
 
     def _votes_of(self, digits_D: Tensor) -> Tensor:

@@ -24,8 +24,8 @@ from itertools import groupby
 
 import torch
 
+from fedvote.codecs.pending import wait_for
 from fedvote.core import Codec, Length, Message, UnwritableError, WireError
-from fedvote.later import wait_for
 
 MAGIC, VERSION = b"FVOT", 5
 HEAD = struct.Struct("<4sHIi8s16sB")

@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.codecs import ans, coders
-from fedvote.codecs.held import CHECKSUM, checksum, read_held
+from fedvote.codecs import ans
+from fedvote.codecs import coder_pool as coders
 from fedvote.codecs.integers import Integers
-from fedvote.codecs.shares import UNIT, Shares, in_units, read_units, write_units
+from fedvote.codecs.pending import then
+from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
+from fedvote.codecs.reference import CHECKSUM, checksum, read_reference
 from fedvote.core import Codec, Length, WireError
-from fedvote.later import then
 
 PLANES, CODED, AGAINST = b"\0", b"\1", b"\2"
 MOST_VALUES = 4097  # with more, the shares themselves are too long
@@ -53,7 +54,7 @@ class Tallies(Codec):
         if how == PLANES:
             return Integers(self.count).decode(rest, device)
         if how == AGAINST:
-            _, rest = read_held(rest, self.held)
+            _, rest = read_reference(rest, self.held)
         if how not in (CODED, AGAINST) or len(rest) < VALUES.size:
             raise WireError(f"{len(payload)} bytes are neither bit planes nor coded numbers")
         values = VALUES.unpack_from(rest)[0]

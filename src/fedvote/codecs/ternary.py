@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.codecs.refused import no_ballot
+from fedvote.codecs.not_a_ballot import not_a_ballot
 from fedvote.core import Codec, WireError
 
 PLACES = (81, 27, 9, 3, 1)
@@ -46,4 +46,4 @@ class Ternary(Codec):
 
     def _check(self, x: Tensor) -> None:
         if x.shape != (self.count,) or bool(((x != 0) & (x.abs() != 1)).any()):
-            raise no_ballot(x, self.count, (-1, 0, 1))
+            raise not_a_ballot(x, self.count, (-1, 0, 1))

@@ -19,7 +19,7 @@ from fedvote.core import DataError, Dataset, Examples
 from fedvote.data.download import Progress, Remote, fetch
 from fedvote.data.files import File, inspect, judge
 from fedvote.data.source import Source
-from fedvote.draft import write
+from fedvote.system.atomic_file import write
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -85,7 +85,7 @@ class CIFAR10(Source):
 def unpack(archive: Path, files: tuple[File, ...], folder: Path) -> None:
     """Exactly the expected files, each checked before it is in place; what else the archive holds is not touched."""
     with tarfile.open(archive) as tar:
-        members = {member.name: member for member in tar if member.isfile()}  # no links: they could lead anywhere
+        members = {member.name: member for member in tar if member.isfile()}  # no links: they could lead absolute_name
         for file in files:
             if inspect(file, folder)[0].ok:
                 continue

@@ -165,10 +165,10 @@ def _read_cache(cache: Path, key: str) -> Arrays | None:
 
 
 def _write_cache(cache: Path, arrays: dict[str, Any]) -> None:
-    draft = cache.with_name(f"{cache.stem}.{os.getpid()}.tmp.npz")
+    partial = cache.with_name(f"{cache.stem}.{os.getpid()}.tmp.npz")
     with contextlib.suppress(OSError):  # a read-only folder only costs the time to parse again
         try:
-            np.savez(draft, **arrays)
-            draft.replace(cache)
+            np.savez(partial, **arrays)
+            partial.replace(cache)
         finally:
-            draft.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedvote.core import ConfigError, ModelError
-from fedvote.deployed import Deployed
+from fedvote.export.network_file import Deployed
 
 TOLERANCE = 1e-3  # of the largest output, by which answers in floats may differ
 AGREEMENT = 0.9  # of the inputs that a file with integers has to call the same class as the network does

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedvote.core import ConfigError, Examples, FedVoteError, ModelError, reason
-from fedvote.deployed import Deployed
-from fedvote.draft import write
 from fedvote.export.exported import Exported, agreement, checked, examples
 from fedvote.export.int8 import grouped_outputs, with_int8
+from fedvote.export.network_file import Deployed
 from fedvote.export.packing import BITS, Packed, pack
 from fedvote.export.quiet import quiet
+from fedvote.system.atomic_file import write
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto

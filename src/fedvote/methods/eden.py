@@ -22,10 +22,11 @@ from torch import Tensor
 
 from fedvote.codecs import Binary, Float32
 from fedvote.codecs.bits import unpack_bits
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
+from fedvote.core import Batches, Codec, ConfigError, Message, State
 from fedvote.methods.update import FloatMethod, flat, move
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import torch
 
 from fedvote.aggregate import AGGREGATES, Aggregate, Mean
 from fedvote.codecs import Float32
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
+from fedvote.core import Batches, Codec, ConfigError, Message, State
 from fedvote.methods.update import FloatMethod
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedvote.codecs import EntropyVotes, Float32, Signed
-from fedvote.codecs.guesses import by_lot
 from fedvote.codecs.signed import whole_numbers
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
-from fedvote.lots import lots, uniform
+from fedvote.codecs.vote_contexts import by_random_number
+from fedvote.core import Batches, Codec, ConfigError, Message, State
 from fedvote.methods.update import FloatMethod, move
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import TERNARY
+from fedvote.randomness import Key, as_uniform, shared_random
 
 MOST_LEVELS = 2**14 - 1  # 2 s + 1 whole numbers fit the codec
 
@@ -61,7 +61,7 @@ class FedPAQ(FloatMethod):
         for update_N, key in zip(self.update(network, down, batches), keys, strict=True):
             norm_b = torch.linalg.vector_norm(self.buckets(update_N), dim=1)
             norms.append(norm_b)
-            u_N = uniform(lots(key, len(update_N), update_N.device))
+            u_N = as_uniform(shared_random(key, len(update_N), update_N.device))
             levels.append(qsgd(update_N, self.each(norm_b, len(update_N)), self.levels, u_N))
         return {"level": torch.stack(levels), "norm": torch.stack(norms)}, memory
 
@@ -76,7 +76,7 @@ class FedPAQ(FloatMethod):
         N = network.D + network.F
         level: Codec = Signed(N, self.levels, self.coding == "entropy")
         if self.uplinks_differ:
-            level = EntropyVotes(TERNARY, *by_lot(lots(key, N, network.start.voted.device)))
+            level = EntropyVotes(TERNARY, *by_random_number(shared_random(key, N, network.start.voted.device)))
         return {"level": level, "norm": Float32(-(-N // (self.bucket or N)))}
 
     @property

@@ -16,13 +16,11 @@ import torch
 from torch import Tensor
 
 from fedvote.aggregate.mean import weighted_sum
-from fedvote.codecs import Binary, EntropyVotes, Float32, Integers, Known, Tallies, Ternary
-from fedvote.codecs.guesses import contexts
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State, Weights, WireError
-from fedvote.descent import descend
-from fedvote.lots import lots
+from fedvote.codecs import Binary, EntropyVotes, Float32, IfChanged, Integers, Tallies, Ternary
+from fedvote.codecs.vote_contexts import contexts
+from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights, WireError
 from fedvote.method import Method, layerwise
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
@@ -34,13 +32,15 @@ from fedvote.quantize import (
     clip,
     from_level,
     plurality,
-    round_by_lots,
+    round_by_shared_random,
     soft_vote,
     tally,
     to_level,
 )
+from fedvote.randomness import Key, shared_random
 from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
-from fedvote.reputation.rule import check_verdict
+from fedvote.reputation.reputation import check_verdict
+from fedvote.training.descent import descend
 
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 BALLOT_CODECS: dict[str, type[Binary] | type[Ternary]] = {"binary": Binary, "ternary": Ternary}
@@ -101,7 +101,7 @@ class FedVote(Method):
         latent_KD, *trained = descend(self, network, start, batches)
 
         # w_m^(k,tau) = sto_rounding(phi(h_m^(k,tau)))
-        up = {"votes": round_by_lots(phi(latent_KD), self.alphabet, keys)}
+        up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
         return up | dict(zip(self._floats, trained, strict=True)), memory
 
     @layerwise
@@ -169,7 +169,7 @@ class FedVote(Method):
             level = Tallies(network.D)
         else:
             level = Tallies(network.D, held["level"], int(held["levels"]) + 1)
-        known = Known(level, held["level"] if held else None)
+        known = IfChanged(level, held["level"] if held else None)
         return {"level": known, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
 
     def unmoved(self, down: Message) -> Message:
@@ -193,7 +193,7 @@ class FedVote(Method):
         """For the ballot of one client: both sides know its lots, and what it started from."""
         levels, level_D = int(down["levels"]) + 1, down["level"]
         return EntropyVotes(
-            self.alphabet, *contexts(level_D, levels, lots(key, len(level_D), level_D.device), self.alphabet)
+            self.alphabet, *contexts(level_D, levels, shared_random(key, len(level_D), level_D.device), self.alphabet)
         )
 
     @staticmethod

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from fedvote.codecs import Sketch
 from fedvote.codecs.bits import unpack_bits
-from fedvote.core import Batches, Codec, ConfigError, Key, Message, State
+from fedvote.core import Batches, Codec, ConfigError, Message, State
 from fedvote.methods.update import FloatMethod, check_above_zero, flat, move
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs import Binary
-from fedvote.core import Batches, Codec, Key, Message, State
+from fedvote.core import Batches, Codec, Message, State
 from fedvote.methods.update import FloatMethod, check_above_zero, move
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import torch
 
-from fedvote.core import Batches, ConfigError, Key, Message, State
+from fedvote.core import Batches, ConfigError, Message, State
 from fedvote.methods.signsgd import SignSGD
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
+from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)

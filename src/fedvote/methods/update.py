@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Float32, Known, Moved
+from fedvote.codecs import Float32, FloatChanges, IfChanged
 from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
-from fedvote.descent import descend
 from fedvote.method import Method
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.training.descent import descend
 
 NAMES = ("voted", "float")
 
@@ -45,7 +45,7 @@ class FloatMethod(Method):
     def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
         def codec(name: str, count: int) -> Codec:
             theirs = held[name] if held else None
-            return Known(Moved(count, theirs, self.step) if self.keeps_broadcast else Float32(count), theirs)
+            return IfChanged(FloatChanges(count, theirs, self.step) if self.keeps_broadcast else Float32(count), theirs)
 
         return {"voted": codec("voted", network.D), "float": codec("float", network.F)}
 

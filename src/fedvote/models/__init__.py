@@ -11,7 +11,7 @@ from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
 from fedvote.models.small_cnn import small_cnn
 from fedvote.models.vgg7 import vgg7
-from fedvote.tables import find
+from fedvote.registry import find
 
 MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "digits-cnn": digits_cnn,

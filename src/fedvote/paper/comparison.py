@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.bench import table
-from fedvote.config import Config, read
 from fedvote.core import ConfigError
-from fedvote.device import find_device
-from fedvote.experiment import dataset, run
-from fedvote.folder import RunFolder, environment
 from fedvote.paper.experiment import Asked
 from fedvote.paper.runs import Cell, Record, Runs
 from fedvote.paper.views import Show
-from fedvote.progress import watch
 from fedvote.report.chart import Page
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.sweep import folder_name, in_order
-from fedvote.tables import as_table
+from fedvote.runs.config import Config, read
+from fedvote.runs.experiment import dataset, run
+from fedvote.runs.folder import RunFolder, environment
+from fedvote.runs.progress import watch
+from fedvote.runs.sweep import folder_name, in_order
+from fedvote.runs.toml_tables import as_table
+from fedvote.system.device import find_device
 
 KEPT = (
     "round",

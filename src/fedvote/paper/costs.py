@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.bench import table, text
-from fedvote.cost import costs
 from fedvote.models import make_model
+from fedvote.network.cost import costs
 from fedvote.paper.experiment import Asked
 from fedvote.report.chart import Page
+from fedvote.report.html_tables import table as as_html
 from fedvote.report.sections import section
-from fedvote.report.tables import table as as_html
 
 INPUTS, SHAPE, CLASSES = 100, (3, 32, 32), 10
 PRINTED = {  # by network and weights: additions, multiplications, millijoules

@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedvote.bench import table
-from fedvote.config import Config, read
-from fedvote.core import Key
-from fedvote.descent import descend
-from fedvote.device import find_device
 from fedvote.engines.simulate import Simulation
-from fedvote.experiment import simulation
-from fedvote.folder import environment
 from fedvote.methods import FedVote
 from fedvote.methods.update import FloatMethod
 from fedvote.paper.experiment import Asked
+from fedvote.randomness import Key
 from fedvote.report.axis import Axis, axis_from_zero, step_size, steps_between
 from fedvote.report.chart import Chart, Page, facts_of, line, panels
 from fedvote.report.sections import section
-from fedvote.tables import as_table
+from fedvote.runs.config import Config, read
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import environment
+from fedvote.runs.toml_tables import as_table
+from fedvote.system.device import find_device
+from fedvote.training.descent import descend
 
 BINS = 60
 WIDE = 4  # standard deviations to both sides, of updates

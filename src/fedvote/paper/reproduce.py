@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fedvote.core import ConfigError
-from fedvote.draft import write
 from fedvote.paper import EXPERIMENTS, Asked, Found
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag
 from fedvote.report.sections import section
+from fedvote.system.atomic_file import write
 
 RUNS = "runs"
 

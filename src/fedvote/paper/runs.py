@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from fedvote.config import Config, EngineConfig, FlowerConfig, read
-from fedvote.sweep import in_order
+from fedvote.runs.config import Config, EngineConfig, FlowerConfig, read
+from fedvote.runs.sweep import in_order
 
 Record = Mapping[str, Any]
 """What was measured in one round."""

@@ -9,10 +9,10 @@ from fedvote.paper.runs import Runs, spread
 from fedvote.report.axis import axis_from_zero, log_axis
 from fedvote.report.chart import Chart, accuracy_axis, line, panels, swatch
 from fedvote.report.headline import decimal
+from fedvote.report.html_tables import table
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html
 from fedvote.report.sections import section
-from fedvote.report.tables import table
 
 GIGABYTE = 1e9
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedvote.core import ConfigError
-from fedvote.draft import write
 from fedvote.report.page import page
-from fedvote.report.run import read_runs
+from fedvote.report.run_page import read_runs
+from fedvote.system.atomic_file import write
 
 __all__ = ["write_report"]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from fedvote.config import Config
 from fedvote.report.axis import Axis, percent_axis
 from fedvote.report.headline import NONE
 from fedvote.report.lines import LegendKey, Point, Series, colour_style, legend, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.page import in_common, shell
 from fedvote.report.svg import line_svg
+from fedvote.runs.config import Config
 
 Measured = Sequence[float | None]
 """Accuracies between 0 and 1; None where none was measured."""

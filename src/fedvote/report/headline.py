@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fedvote.report.run import Run, number
+from fedvote.report.run_page import Run, number
 
 NONE = "\N{EN DASH}"
 FLOAT32_BITS = 32

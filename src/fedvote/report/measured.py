@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fedvote.report.axis import Axis, axis_from_zero, step_size, steps_between
 from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, tag
-from fedvote.report.run import Run
+from fedvote.report.run_page import Run
 from fedvote.report.sections import section
 
 

@@ -7,11 +7,11 @@ from importlib.resources import files
 from string import Template
 
 from fedvote.report.headline import Headline, headlines
+from fedvote.report.html_tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
 from fedvote.report.markup import Html, join, markup, tag
 from fedvote.report.measured import what_was_measured
-from fedvote.report.run import Run
+from fedvote.report.run_page import Run
 from fedvote.report.sections import by_round, by_uplink, section, vote_weights, who_has_what
-from fedvote.report.tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
 
 PAGE = Template("""<!doctype html>
 <html lang="en">

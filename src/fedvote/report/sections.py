@@ -10,7 +10,7 @@ from fedvote.report.headline import decimal, percent
 from fedvote.report.heat import HeatMap, heat_map
 from fedvote.report.lines import LegendKey, Point, Series, line_chart
 from fedvote.report.markup import Html, join, tag
-from fedvote.report.run import Clients, Run, number
+from fedvote.report.run_page import Clients, Run, number
 
 KINDS = {  # metric: its name, its colour where colours are free, its dash
     "accuracy_float": ("float", 1, "dashed"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedvote.reputation.camps import Camps
 from fedvote.reputation.cut import Cut
 from fedvote.reputation.proportional import Proportional
-from fedvote.reputation.rule import Ballots, Reputation, Verdict
+from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 from fedvote.reputation.uniform import Uniform
 
 REPUTATIONS: dict[str, type[Reputation]] = {

@@ -24,10 +24,11 @@ import torch
 from torch import Tensor
 
 from fedvote import packed
-from fedvote.core import ConfigError, Key, State
+from fedvote.core import ConfigError, State
 from fedvote.quantize import BINARY
-from fedvote.reputation.borrowed import BORROWED, borrowed
-from fedvote.reputation.rule import Ballots, Reputation, Verdict
+from fedvote.randomness import Key
+from fedvote.reputation.copied_votes import COPIED, copied_votes
+from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 BLOCK = 2**19  # weights at a time: sums of that many votes are exact in float32
 FEWEST = 3  # ballots that make a camp: the spread of fewer says nothing
@@ -54,7 +55,7 @@ class Camps(Reputation):
         nu_K = memory["reputation"][clients_K]
         heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
         alike_KK = alikeness(votes_KD, ballots.alphabet)
-        own_K = (borrowed(ballots, alike_KK, key).fill_diagonal_(0) < BORROWED).all(1)
+        own_K = (copied_votes(ballots, alike_KK, key).fill_diagonal_(0) < COPIED).all(1)
         stays_K = self.majority(alike_KK, heads_K, votes_KD.shape[1], own_K).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError, Key, State
+from fedvote.core import ConfigError, State
 from fedvote.quantize import plurality, tally
-from fedvote.reputation.rule import Ballots, Reputation
+from fedvote.randomness import Key
+from fedvote.reputation.reputation import Ballots, Reputation
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
-from fedvote.core import Key, State
+from fedvote.core import State
+from fedvote.randomness import Key
 from fedvote.reputation.credibility import Credibility
-from fedvote.reputation.rule import Ballots, Verdict
+from fedvote.reputation.reputation import Ballots, Verdict
 
 ROUNDING = 1e-6  # equal reputations must not fall below their own mean
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedvote.core import Key, State
+from fedvote.core import State
+from fedvote.randomness import Key
 from fedvote.reputation.credibility import Credibility
-from fedvote.reputation.rule import Ballots, Verdict
+from fedvote.reputation.reputation import Ballots, Verdict
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedvote.core import Key, State
-from fedvote.reputation.rule import Ballots, Reputation, Verdict
+from fedvote.core import State
+from fedvote.randomness import Key
+from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from fedvote.config import Config, parse
 from fedvote.engines.flower.client_app import app as client_app
 from fedvote.engines.flower.messages import answer, read_answer
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
-from fedvote.experiment import record, simulation
 from fedvote.federation import Snapshot
-from fedvote.folder import RunFolder
+from fedvote.runs.config import Config, parse
+from fedvote.runs.experiment import record, simulation
+from fedvote.runs.folder import RunFolder
 
 SMALL = """
 rounds = 3

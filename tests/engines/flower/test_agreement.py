@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fedvote.config import Config
-from fedvote.experiment import simulation
 from fedvote.federation import Snapshot
+from fedvote.runs.config import Config
+from fedvote.runs.experiment import simulation
 from tests.engines.flower.grid import elect, grid_of, small
 from tests.toy import assert_same
 

@@ -10,10 +10,10 @@ import pytest
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 
-from fedvote.config import read
 from fedvote.core import ConfigError
-from fedvote.engines.flower.local import APP
+from fedvote.engines.flower.local_federation import APP
 from fedvote.engines.flower.server_app import DEFAULTS, serve
+from fedvote.runs.config import read
 from tests.engines.flower.grid import FakeGrid, after, grid_of
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "flower_app"

@@ -62,17 +62,17 @@ def test_a_machine_that_makes_another_start_of_the_seed_is_sent_the_whole(
 
 def test_who_says_for_ever_that_it_cannot_read_is_sent_the_whole_once(tmp_path: Path) -> None:
     def never(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        return [(1.0, Message(Error(2, "NotHeldError"), reply_to=message))]
+        return [(1.0, Message(Error(2, "NoReferenceError"), reply_to=message))]
 
     grid = grid_of(4)
     for record in run(tmp_path, {2: never}, grid=grid):
-        assert record["counted"] == [0, 1, 3] and "NotHeldError" in record["failed"][2]
+        assert record["counted"] == [0, 1, 3] and "NoReferenceError" in record["failed"][2]
     asked = sum(message.metadata.dst_node_id == number(grid, 2) for message in grid.sent)
     assert asked == 2 + 1 + 1  # in the first round twice, and the whole at once after that
 
 
 def cannot_read(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-    with pytest.raises(ClientFailed, match="NotHeldError") as failed:
+    with pytest.raises(ClientFailed, match="NoReferenceError") as failed:
         grid.turn(node, message)
     return [(1.0, Message(Error(2, f"{type(failed.value)}:<'{failed.value}'>"), reply_to=message))]  # Flower's words
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from flwr.app import Message, RecordDict
 
-from fedvote.engines.flower.memory import Memory
+from fedvote.engines.flower.client_memory import Memory
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
 from tests.engines.flower.test_held import cannot_read
 from tests.toy import assert_same

@@ -28,17 +28,17 @@ from flwr.supercore.inflatable.inflatable_object import (
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents, pull_objects
 from flwr.supernode.fleet_http_connection import http_request_response
 
-from fedvote.config import Config, parse
 from fedvote.engines.flower.certificates import make_certificates, make_key
 from fedvote.engines.flower.client import take_turn
-from fedvote.engines.flower.local import JOB, SUPERLINK, LocalFederation, free_port, node_name
+from fedvote.engines.flower.local_federation import JOB, SUPERLINK, LocalFederation, free_port, node_name
 from fedvote.engines.flower.messages import answer, read_task
 from fedvote.engines.flower.processes import descendants
 from fedvote.engines.flower.roster import identity_in, load_roster
-from fedvote.engines.simulate.checkpoint import load_snapshot
-from fedvote.experiment import simulation
-from fedvote.folder import RunFolder
-from fedvote.tables import as_table, to_toml
+from fedvote.runs.checkpoint import load_snapshot
+from fedvote.runs.config import Config, parse
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.toml_tables import as_table, to_toml
 from tests.toy import assert_same
 
 pytestmark = pytest.mark.slow

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from flwr.app import Message
 
-from fedvote.config import Config
 from fedvote.engines.flower.poll import TRIES, NoQuorum
 from fedvote.engines.flower.server import time_to_live
-from fedvote.evaluate import judge
-from fedvote.folder import RunFolder
+from fedvote.network.evaluate import judge
+from fedvote.runs.config import Config
+from fedvote.runs.folder import RunFolder
 from tests.engines.flower.grid import (
     PATIENT,
     Behaviour,

@@ -14,8 +14,8 @@ from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import answer, read_answer
 from fedvote.engines.flower.poll import NoQuorum
 from fedvote.engines.flower.roster import identity
-from fedvote.experiment import simulation
-from fedvote.folder import RunFolder
+from fedvote.runs.experiment import simulation
+from fedvote.runs.folder import RunFolder
 from tests.engines.flower.grid import (
     PATIENT,
     Behaviour,
@@ -81,7 +81,7 @@ def test_what_is_not_the_clients_fault_stops_the_server(tmp_path: Path) -> None:
 def test_a_reply_that_is_announced_and_never_comes_holds_up_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedvote.engines.flower.post.LONG", 0.1)
+    monkeypatch.setattr("fedvote.engines.flower.mailbox.LONG", 0.1)
     grid, never = grid_of(4), threading.Event()
     grid.pulls[number(grid, 2)] = never.wait
     try:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fedvote.codecs import Parcel
-from fedvote.config import FlowerConfig
 from fedvote.core import ConfigError
+from fedvote.engines.flower.mailbox import Answer, Errand
 from fedvote.engines.flower.poll import TRIES, Poll
-from fedvote.engines.flower.post import Answer, Errand
+from fedvote.runs.config import FlowerConfig
 
 
 def poll(cohort: int, ballots: int, **rules: float) -> Poll:

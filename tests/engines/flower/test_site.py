@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedvote.core import ConfigError, DataError, Key
+from fedvote.core import ConfigError, DataError
 from fedvote.data import load
+from fedvote.engines.flower.local_data import clients_site, servers_site
 from fedvote.engines.flower.messages import Problem
-from fedvote.engines.flower.site import clients_site, servers_site
+from fedvote.randomness import Key
 from tests.engines.flower.grid import SMALL, small
 
 PROBLEM = Problem(SMALL, (1, 8, 8), 10, (0.3,), (0.4,))

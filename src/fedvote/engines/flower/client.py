@@ -8,15 +8,16 @@ from pathlib import Path
 
 from flwr.app import Context
 
-from fedvote.config import parse
-from fedvote.core import ConfigError, DataError, Examples, Key
-from fedvote.device import repeatable
-from fedvote.engines.flower.memory import Memory
+from fedvote.core import ConfigError, DataError, Examples
+from fedvote.engines.flower.client_memory import Memory
+from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.messages import Problem, Task
-from fedvote.engines.flower.site import clients_site
 from fedvote.federation import Federation
-from fedvote.folder import digest
+from fedvote.randomness import Key
 from fedvote.rounds import clients_turn, held_before, hostile_turn, read_broadcast
+from fedvote.runs.config import parse
+from fedvote.runs.folder import digest
+from fedvote.system.device import repeatable
 
 NODE_KEYS = ("data", "memory", "device")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # which its simulation gives to every node

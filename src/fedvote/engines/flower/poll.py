@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedvote.codecs import Parcel
-from fedvote.config import FlowerConfig
 from fedvote.core import FedVoteError, WireError
-from fedvote.engines.flower.post import Answer
+from fedvote.engines.flower.mailbox import Answer
+from fedvote.runs.config import FlowerConfig
 
 TRIES = 3  # how often a client is asked until the next deadline, if asking again may help
 

@@ -21,7 +21,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from fedvote.core import ConfigError
-from fedvote.draft import write
+from fedvote.system.atomic_file import write
 
 FILE = "roster.json"
 BY_KEY, BY_ID = "key:", "node:"

@@ -14,20 +14,21 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from fedvote.codecs import Parcel
-from fedvote.config import Config
-from fedvote.core import ConfigError, Key
-from fedvote.device import repeatable
-from fedvote.draft import write
+from fedvote.core import ConfigError
+from fedvote.engines.flower.local_data import dtype_name
+from fedvote.engines.flower.mailbox import Post
 from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.poll import NoQuorum, Poll
-from fedvote.engines.flower.post import Post
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
-from fedvote.engines.flower.site import dtype_name
 from fedvote.federation import Federation, Snapshot, traffic
-from fedvote.folder import RUN_NAME, own_files
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
 from fedvote.rounds import close_round, held_before, largest_ballot, open_round, read_ballot
-from fedvote.tables import as_table, to_toml
+from fedvote.runs.config import Config
+from fedvote.runs.folder import RUN_NAME, own_files
+from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.system.atomic_file import write
+from fedvote.system.device import repeatable
 
 LOOK = 3.0  # seconds between two looks at who is there
 NEVER = float("-inf")

@@ -13,16 +13,16 @@ from pathlib import Path
 from flwr.app import Context, UserConfig
 from flwr.serverapp import Grid, ServerApp
 
-from fedvote.config import Config, read
 from fedvote.core import ConfigError
+from fedvote.engines.flower.local_data import servers_site
 from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.flower.server import Server
-from fedvote.engines.flower.site import servers_site
-from fedvote.experiment import record
 from fedvote.federation import Federation, Snapshot
-from fedvote.folder import RunFolder
-from fedvote.progress import watch
 from fedvote.report import write_report
+from fedvote.runs.config import Config, read
+from fedvote.runs.experiment import record
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.progress import watch
 
 DEFAULTS = {"experiment": "quickstart", "set": "", "out": "", "data": "", "keys": "", "device": "auto"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedvote.core import Message, State
 from fedvote.method import Method
-from fedvote.network import Network
+from fedvote.network.network import Network
 from fedvote.rounds import Post, held_before, open_round, read_broadcast
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from fedvote.network import Network
-from fedvote.replay import forget
+from fedvote.network.network import Network
+from fedvote.training.replay import forget
 
 
 class Chunks:

@@ -14,19 +14,20 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
-from fedvote.core import ConfigError, Dataset, Examples, Key
+from fedvote.core import ConfigError, Dataset, Examples
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition, divide
-from fedvote.descent import is_small
-from fedvote.device import find_device, half_precision, repeatable, synchronise
-from fedvote.engines.simulate.ahead import Ahead
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
+from fedvote.engines.simulate.draw_ahead import Ahead
 from fedvote.federation import Federation, Snapshot, check_numbers, traffic
 from fedvote.method import Method
 from fedvote.methods import FedVote
-from fedvote.network import Network
+from fedvote.network.network import Network
+from fedvote.randomness import Key
+from fedvote.registry import named
 from fedvote.rounds import check_attack, clients_turn, close_round, hostile_turn
-from fedvote.tables import named
+from fedvote.system.device import find_device, half_precision, repeatable, synchronise
+from fedvote.training.descent import is_small
 
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
 WIRES = ("weighed", "written")  # messages that never leave the process: only their bytes counted, or written and read

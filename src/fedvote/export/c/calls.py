@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedvote.core import ModelError
+from fedvote.export.c.buffers import Step
 from fedvote.export.c.constants import Constants, c_float
-from fedvote.export.c.memory import Step
 from fedvote.export.onnx import INPUT, OUTPUT
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from fedvote.core import ConfigError
-from fedvote.deployed import Deployed
-from fedvote.draft import write
+from fedvote.export.c.buffers import places
 from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
-from fedvote.export.c.memory import places
 from fedvote.export.exported import Exported, agreement, checked, examples
+from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, OUTPUT, translated
+from fedvote.system.atomic_file import write
 
 PIXELS = 16  # at a time, as in runtime.c
 STACK = 4 * 2 * CHUNK * 16  # bytes of tables for one pixel

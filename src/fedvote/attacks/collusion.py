@@ -1,0 +1,57 @@
+"""What attackers make of several clients' messages: one that stands for all, votes about a mean, votes to flip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fedvote.core import ConfigError
+from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally, threshold_binary
+from fedvote.randomness import Key
+
+FLIPS = ("weakest", "strongest")
+
+
+def alphabet_of(votes: Tensor) -> Alphabet:
+    """Ternary where anybody votes 0."""
+    return TERNARY if bool((votes == 0).any()) else BINARY
+
+
+def consensus(rows_KN: Tensor, key: Key) -> Tensor:
+    """The plurality of votes, ties broken at random; the mean of floats."""
+    if rows_KN.is_floating_point():
+        return rows_KN.mean(0)
+    alphabet, heads_K = alphabet_of(rows_KN), torch.ones(len(rows_KN), device=rows_KN.device)
+    return plurality(tally(rows_KN, heads_K, alphabet), alphabet, key.torch("attack tie", rows_KN.device))
+
+
+def spread(rows_KN: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each number over the clients; of one client's, the deviation is 0."""
+    deviation_N, mean_N = torch.std_mean(rows_KN.float(), 0, correction=0)
+    return mean_N, deviation_N
+
+
+def sent_about(mean_N: Tensor, like_HN: Tensor, keys: Sequence[Key], purpose: str) -> Tensor:
+    """Messages with this mean: floats send it as it is; a vote is drawn for each client, after clipping to [-1, 1]."""
+    if like_HN.is_floating_point():
+        return mean_N.expand_as(like_HN)
+    generators = [key.torch(f"attack {purpose}", like_HN.device) for key in keys]
+    return round_stack(mean_N.clamp(-1, 1).expand_as(like_HN), alphabet_of(like_HN), generators)
+
+
+def check_flip(flip: str) -> None:
+    if flip not in FLIPS:
+        raise ConfigError(f"flip is {flip!r}, expected one of: {', '.join(FLIPS)}")
+
+
+def flips(honest_GN: Tensor, key: Key, flip: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The honest plurality, what to vote against it, and in which order: where it leads by least, or by most, first."""
+    winner_N = consensus(honest_GN, key)
+
+    # a vote for 0 is flipped to the rarer sign
+    loser_N = torch.where(winner_N != 0, -winner_N, threshold_binary(-honest_GN.sum(0, dtype=torch.int32)))
+    lead_N = (honest_GN == winner_N).sum(0, dtype=torch.int32) - (honest_GN == loser_N).sum(0, dtype=torch.int32)
+    lots_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
+    return winner_N, loser_N, lots_N[lead_N[lots_N].argsort(stable=True, descending=flip == "strongest")]

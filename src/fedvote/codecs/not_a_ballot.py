@@ -1,0 +1,18 @@
+"""What is wrong with votes that no codec can write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from fedvote.core import NO_VOTE, UnwritableError, WireError
+
+
+def not_a_ballot(x: Tensor, count: int, alphabet: Sequence[int]) -> WireError:
+    """Why x is not `count` votes of this alphabet."""
+    missing = int((x == NO_VOTE).sum())
+    if x.shape == (count,) and missing:
+        return UnwritableError(f"{missing} of {count} weights are not numbers after training, so there is no ballot")
+    values = ", ".join(f"{value:+d}" if value else "0" for value in alphabet)
+    return WireError(f"a tensor of shape {tuple(x.shape)} is not {count} votes of {values}")

@@ -1,0 +1,105 @@
+"""Data that stay where they are: a folder, or a function, on a client's or the server's own machine.
+
+    --node-config 'data="/srv/hospital"'          train.npz in it has x and y
+    --node-config 'data="/srv/hospital.py:load"'  load() returns x and y
+
+A node that names neither trains on its part of the dataset that the configuration names, as in the simulator, unless
+the server has data of its own: then it is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+
+from fedvote.core import DataError, Dataset, Examples
+from fedvote.data import from_arrays
+from fedvote.engines.flower.messages import Problem
+from fedvote.federation import Federation
+from fedvote.registry import find
+from fedvote.runs.config import Config
+from fedvote.runs.experiment import simulation
+
+TEST, CALIBRATION = "test.npz", "train.npz"  # in the server's folder
+
+
+def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
+    """The federation as one client sees it: only its own data are there."""
+    if not where and problem.own_data:
+        raise DataError(
+            "this node names no data, but the server tests on data of its own: start the node with those to train on, "
+            """--node-config 'data="FOLDER"', or start the job without `data`."""
+        )
+    if not where:
+        return simulation(config, device)
+    x, y = _call(where, "data") if _is_function(where) else _arrays(Path(where) / "train.npz")
+    classes = [str(number) for number in range(problem.classes)]
+    data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
+    if data.shape != problem.shape:
+        raise DataError(f"{where} has inputs of shape {data.shape}, expected {problem.shape}, as the server has them.")
+    if (kind := dtype_name(data.train)) != problem.dtype:
+        raise DataError(
+            f"{where} has inputs that count as {kind}, expected {problem.dtype}, as the server has them: "
+            "bytes (uint8) are divided by 255, anything else is taken as it is, as float32."
+        )
+    if len(data.train) < config.local.batch:
+        raise DataError(f"{where} has {len(data.train)} examples, expected a batch of {config.local.batch} at least.")
+    everything, nothing = torch.arange(len(data.train)), torch.arange(0)
+    clients = range(config.federation.clients)
+    return simulation(config, device, data, [everything if number == client else nothing for number in clients])
+
+
+def dtype_name(examples: Examples) -> str:
+    """What inputs count as: uint8 or float32."""
+    return str(examples.x.dtype).removeprefix("torch.")
+
+
+def servers_site(config: Config, where: str, device: str) -> Federation:
+    """The federation as the server sees it: examples to test on, and nothing of the clients'."""
+    if not where:
+        return simulation(config, device)
+    data = _call(where, "data") if _is_function(where) else _test_data(Path(where))
+    if not isinstance(data, Dataset):
+        raise DataError(f"{where} returned a {type(data).__name__}, expected what fedvote.from_arrays makes.")
+    made = simulation(config, device, data, [torch.arange(0)] * config.federation.clients)
+    if made.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
+        print(
+            f"{where} has no {CALIBRATION}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated is "
+            "measured with statistics of the test inputs",
+            file=sys.stderr,
+            flush=True,
+        )
+    return made
+
+
+def _is_function(where: str) -> bool:
+    return where.rpartition(":")[0].endswith(".py")
+
+
+def _call(where: str, what: str) -> Any:
+    return find({}, where, what)()
+
+
+def _test_data(folder: Path) -> Dataset:
+    """test.npz, and train.npz to calibrate batch norm on, where there is one."""
+    x_test, y_test = _arrays(folder / TEST)
+    calibration = folder / CALIBRATION
+    x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)
+    with np.load(folder / TEST) as file:
+        about = {name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file}
+    return from_arrays(x, y, x_test, y_test, name=str(folder), **about)
+
+
+def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with path.open("rb") as raw, np.load(raw) as file:
+            return file["x"], file["y"]
+    except FileNotFoundError as error:
+        raise DataError(f"there is no {path}: put one there, with the arrays x and y, by numpy.savez.") from error
+    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
+        raise DataError(f"{path} does not hold the arrays x and y ({error}): write it with numpy.savez.") from error

@@ -1,0 +1,238 @@
+"""A whole federation on this machine, as it would run on many: a SuperLink, SuperNodes, certificates and keys.
+
+For learning, for tests, and as the recipe for the real thing: what is done here step by step is what docs/deployment.md
+does on real machines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedvote.core import ConfigError, FedVoteError
+from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
+from fedvote.engines.flower.processes import Processes
+from fedvote.federation import Snapshot
+from fedvote.runs.config import Config
+from fedvote.runs.folder import NETWORK, RunFolder
+from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.system.atomic_file import write
+
+CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"
+APP = """\
+[project]
+name = "fedvote-app"
+version = "1.0.0"
+description = "fedvote on Flower"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "fedvote"
+
+[tool.flwr.app.components]
+serverapp = "fedvote.engines.flower.server_app:app"
+clientapp = "fedvote.engines.flower.client_app:app"
+
+[tool.flwr.app.config]
+experiment = "quickstart"
+set = ""
+out = ""
+data = ""
+keys = ""
+device = "auto"
+"""
+CLOCKS = 2.0  # seconds by which that of a file system may differ from ours
+RESTART = 5.0  # seconds at least between two starts of one node
+QUIET = {
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",  # all that the app needs is installed
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+}
+
+
+class DeploymentError(FedVoteError):
+    """A program of the federation did not do what it should; the text has the end of its log."""
+
+
+def node_name(number: int) -> str:
+    return f"supernode-{number}"
+
+
+@dataclass
+class LocalFederation:
+    """Everything lies in one folder: certificates, keys, Flower's home and database, and logs."""
+
+    folder: Path
+    nodes: int
+    tls: bool = True
+    app: Path | None = None  # an app folder of the user's own
+    port: int = 0  # 0: any that is free
+    programs: Processes = field(init=False)
+    certificates: Certificates | None = None
+    node_ports: dict[int, int] = field(default_factory=dict)
+    node_configs: dict[int, str] = field(default_factory=dict)
+    through: dict[int, int] = field(default_factory=dict)  # node -> port of a proxy before the SuperLink
+    _started: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder = self.folder.absolute()
+        self.port = self.port or free_port()
+        bin = Path(sys.executable).parent
+        environment = {
+            **QUIET,
+            "FLWR_HOME": str(self.folder / "flower"),
+            "PATH": f"{bin}{os.pathsep}{os.environ.get('PATH', '')}",
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // self.nodes))),
+        }
+        self.programs = Processes(self.folder / "logs", environment)
+
+    def __enter__(self) -> LocalFederation:
+        self.programs.__enter__()
+        try:
+            self._prepare()
+            self.start_superlink()
+            self._register()
+            for number in range(self.nodes):
+                self.start_node(number)
+        except BaseException:
+            self.programs.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.programs.__exit__(*exception)
+
+    def start_superlink(self) -> None:
+        """The SuperLink, and wait until it listens. Its database keeps who is who when it is started again."""
+        secure = ["--insecure"]
+        if self.certificates is not None:
+            made = self.certificates
+            secure = ["--ssl-ca-certfile", str(made.authority), "--ssl-certfile", str(made.server),
+                      "--ssl-keyfile", str(made.key), "--enable-supernode-auth"]  # fmt: skip
+        self.programs.start(
+            SUPERLINK,
+            ["flower-superlink", *secure, "--host", "127.0.0.1", "--port", str(self.port),
+             "--database", str(self.folder / "superlink.db"), "--disable-runtime-dependency-installation"],
+            self.folder,
+        )  # fmt: skip
+        self._wait_for(SUPERLINK, self.port)
+
+    def start_node(self, number: int) -> None:
+        """A SuperNode with a key of its own, and with what it alone knows, such as data="FOLDER"."""
+        port = self.node_ports.setdefault(number, free_port())
+        secure = ["--insecure"]
+        if self.certificates is not None:
+            secure = ["--root-certificates", str(self.certificates.authority),
+                      "--auth-supernode-private-key", str(self.key(number))]  # fmt: skip
+        address = f"127.0.0.1:{self.through.get(number, self.port)}"
+        command = ["flower-supernode", *secure, "--superlink", address, "--host", "127.0.0.1", "--port", str(port)]
+        if config := self.node_configs.get(number):
+            command += ["--node-config", config]
+        self.programs.start(node_name(number), command, self.folder)
+        self._started[number] = time.monotonic()
+
+    def mend(self) -> list[int]:
+        """Start nodes again that have ended, as a supervisor would; returns which."""
+        due, ended = time.monotonic() - RESTART, self.programs.ended()
+        mended = [n for n in range(self.nodes) if node_name(n) in ended and self._started[n] < due]
+        for number in mended:
+            self.start_node(number)
+        return mended
+
+    def key(self, number: int) -> Path:
+        return self.folder / "keys" / node_name(number)
+
+    def submit(self, **options: str) -> None:
+        """Start a job: `flwr run`, which stays and shows the server's log until the job ends."""
+        if self.tls:
+            options = {"keys": str(self.folder / "keys"), **options}
+        changes = " ".join(f"{name}={json.dumps(value)}" for name, value in options.items())
+        app = self.app or self.folder / "app"
+        self.programs.start(
+            JOB, ["flwr", "run", str(app), CONNECTION, "--stream", "--run-config", changes], self.folder
+        )
+
+    def flwr(self, *arguments: str) -> str:
+        """Ask the SuperLink through Flower's own command line."""
+        made = subprocess.run(
+            ["flwr", *arguments], cwd=self.folder, env={**os.environ, **self.programs.environment},
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+        if made.returncode:
+            raise DeploymentError(f"flwr {' '.join(arguments)} failed: {(made.stdout + made.stderr).strip()}")
+        return made.stdout
+
+    def follow(self, run: Path, rounds: int, pause: float = 0.5) -> Iterator[Snapshot]:
+        """The rounds of the job as they are written down; ends when the job does."""
+        folder, shown, began = RunFolder(run), len(RunFolder(run).metrics()), time.time()
+        while True:
+            over = JOB in self.programs.ended()
+            for record in folder.metrics()[shown:]:
+                shown = record["round"]
+                yield Snapshot(record["round"], {}, {}, record)
+            if over:
+                break
+            self.mend()
+            if SUPERLINK in self.programs.ended():
+                raise DeploymentError(f"the SuperLink ended:\n{self.programs.tail(SUPERLINK)}")
+            time.sleep(pause)
+        network = run / NETWORK  # which is written, or written again, at the end
+        if shown < rounds or not network.is_file() or network.stat().st_mtime < began - CLOCKS:
+            raise DeploymentError(f"the job ended after round {shown} of {rounds}:\n{self.programs.tail(JOB)}")
+
+    def _prepare(self) -> None:
+        """Certificates, keys, Flower's connection, and an app that points at this package."""
+        if (self.folder / "app").exists():
+            raise ConfigError(f"{self.folder} holds a federation already: choose another folder, or delete it")
+        (self.folder / "app").mkdir(parents=True)
+        (self.folder / "app" / "pyproject.toml").write_text(APP)
+        if self.tls:
+            self.certificates = make_certificates(self.folder / "certificates")
+            for number in range(self.nodes):
+                make_key(self.key(number))
+            safety = f'root-certificates = "{self.certificates.authority}"'
+        else:
+            safety = "insecure = true"
+        home = self.folder / "flower"
+        home.mkdir()
+        (home / "config.toml").write_text(f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{self.port}"\n{safety}\n')
+
+    def _register(self) -> None:
+        """Tell the SuperLink which keys may join."""
+        if not self.tls:
+            return
+        for number in range(self.nodes):
+            self.flwr("supernode", "register", f"{self.key(number)}.pub", CONNECTION)
+
+    def _wait_for(self, name: str, port: int, patience: float = 60.0) -> None:
+        limit = time.monotonic() + patience
+        while time.monotonic() < limit and name not in self.programs.ended():
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise DeploymentError(f"{name} does not listen on port {port}:\n{self.programs.tail(name)}")
+
+
+def free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])
+
+
+def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
+    """Run a configuration as a federation of programs on this machine; yields its rounds, stops all programs."""
+    experiment = folder / "experiment.toml"
+    RunFolder(folder / RUN).check(config)  # before anything is started
+    with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:
+        write(experiment, to_toml(as_table(config)))
+        federation.submit(experiment=str(experiment.absolute()), out=str((folder / RUN).absolute()))
+        yield from federation.follow(folder / RUN, config.rounds)

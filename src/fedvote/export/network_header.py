@@ -1,0 +1,88 @@
+"""What a network's file says about the network. Files may come from anywhere, so nothing is taken on trust."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fedvote.codecs import Binary, Float32, Ternary
+
+CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
+    "binary": Binary,
+    "ternary": Ternary,
+    "float32": Float32,
+}
+DTYPES = {  # our own data are uint8 or float32; datasets that somebody made by hand may be anything
+    "bool": torch.bool,
+    "uint8": torch.uint8,
+    "int8": torch.int8,
+    "int16": torch.int16,
+    "int32": torch.int32,
+    "int64": torch.int64,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
+LARGEST = 2.0**100  # so that it, and one over it, are floats of 32 bits
+
+
+@dataclass(frozen=True)
+class About:
+    packing: str  # of votes
+    shape: Sequence[int]  # of one input
+    dtype: str  # of inputs
+    classes: Sequence[str]
+    mean: Sequence[float]  # of every channel in training, as std
+    std: Sequence[float]
+    layers: str  # the network's fingerprint
+    model: str | None  # by what name it is known
+    keep_float: Sequence[str] | None
+
+    @property
+    def text(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> About:
+        """What the text says; a KeyError, TypeError or ValueError, if that cannot be."""
+        table = json.loads(text)
+        about = cls(**{field.name: table[field.name] for field in dataclasses.fields(cls)})
+        for name, (fine, expected) in EXPECTED.items():
+            if not fine(value := getattr(about, name)):
+                raise ValueError(f"its {name} is {value!r}, expected {expected}")
+        if len(about.mean) != len(about.std) or len(about.mean) not in (0, 1, about.shape[0]):
+            raise ValueError(
+                f"it scales by {len(about.mean)} means and {len(about.std)} deviations, expected none, or one for each "
+                f"of {about.shape[0]} channels"
+            )
+        return about
+
+
+def _list_of(*kinds: type, where: Callable[[Any], bool] = lambda _: True) -> Callable[[Any], bool]:
+    return lambda values: (
+        isinstance(values, list | tuple) and all(type(value) in kinds and where(value) for value in values)
+    )
+
+
+def _string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "packing": (lambda value: _string(value) and value in CODECS, f"one of {', '.join(CODECS)}"),
+    "shape": (lambda value: value and _list_of(int, where=lambda side: side > 0)(value), "whole numbers above 0"),
+    "dtype": (lambda value: _string(value) and value in DTYPES, f"one of {', '.join(DTYPES)}"),
+    "classes": (lambda value: value and _list_of(str)(value), "a list of names"),
+    "mean": (_list_of(int, float, where=lambda mean: abs(mean) < LARGEST), "a list of numbers"),
+    "std": (_list_of(int, float, where=lambda std: 1 / LARGEST < std < LARGEST), "a list of numbers above 0"),
+    "layers": (_string, "a fingerprint"),
+    "model": (lambda value: value is None or _string(value), "a name"),
+    "keep_float": (lambda value: value is None or _list_of(str)(value), "a list of names"),
+}
+"""What each is to be: a test, and in words."""

@@ -1,0 +1,144 @@
+"""What a forward pass costs with float, binary and ternary weights: the paper's cost model (Table III).
+
+A vote times an activation is the activation or its negative, so a layer of votes adds and subtracts where one of floats
+multiplies and adds. This counts operations and prices them; it is no measurement. A processor that multiplies as fast
+as it adds gains nothing by it: `fedvote bench infer` measures what is gained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.flop_counter import FlopCounterMode
+
+from fedvote.core import ConfigError, ModelError
+from fedvote.network.network import Network
+from fedvote.network.validate import VOTABLE
+from fedvote.randomness import Key
+
+PICOJOULES_ADD, PICOJOULES_MULTIPLY = 0.9, 3.7  # of 32-bit floats in 45 nm, as in the paper
+BITS = {"float": 32.0, "binary": 1.0, "ternary": 1.6}  # a weight in a file: five trits make a byte
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one input."""
+
+    weights: str  # their kind
+    additions: int
+    multiplications: int
+    nbytes: int  # of the weights; those kept float take four bytes each
+
+    @property
+    def millijoules(self) -> float:
+        return 1e-9 * (PICOJOULES_ADD * self.additions + PICOJOULES_MULTIPLY * self.multiplications)
+
+    def row(self, inputs: int = 1) -> dict[str, Any]:
+        """For a table, of so many inputs."""
+        return {
+            "weights": self.weights,
+            "additions": float(inputs * self.additions),
+            "multiplications": float(inputs * self.multiplications),
+            "millijoules": inputs * self.millijoules,
+            "megabytes": self.nbytes / 1e6,
+        }
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """3x32x32 -> (3, 32, 32)"""
+    sides = text.split("x")
+    if not all(side.isdecimal() and int(side) for side in sides):
+        raise ConfigError(f"the shape is {text!r}, expected whole numbers above 0 as in 3x32x32")
+    return tuple(map(int, sides))
+
+
+def costs(module: nn.Module, shape: Sequence[int], classes: int, keep_float: Sequence[str] | None = None) -> list[Cost]:
+    """A row for each kind of weights. Ternary additions are the most: a vote of 0 needs none.
+
+    Products that no layer makes, such as those of attention, are counted as those of floats for all kinds of weights.
+    Batch norm is one addition an output, and for votes, whose scale cannot be folded into them, one multiplication.
+    """
+    network = Network(module, keep_float=keep_float)
+    with _in_products():
+        network.check(shape, classes)
+        layers = _layers(network, shape)
+    return [_cost(kind, network, layers) for kind in BITS]
+
+
+@contextmanager
+def _in_products() -> Iterator[None]:
+    """Attention as products that can be counted, where torch would have one kernel for all of it."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    voted: bool
+    norm: bool
+    bias: bool
+    products: int  # of a weight and an activation
+    outputs: int
+
+
+def _cost(kind: str, network: Network, layers: Sequence[_Layer]) -> Cost:
+    additions = multiplications = 0
+    for layer in layers:
+        if layer.norm:
+            additions += layer.outputs
+            multiplications += layer.outputs if kind != "float" else 0
+            continue
+        # y_j = b_j + sum_i w_ij x_i: one sum less than products, and one more for a bias
+        additions += layer.products - (0 if layer.bias else layer.outputs)
+        multiplications += 0 if layer.voted and kind != "float" else layer.products
+    return Cost(kind, additions, multiplications, math.ceil(network.D * BITS[kind] / 8) + 4 * network.F)
+
+
+def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
+    """Layers with weights, and batch norms."""
+    x = torch.rand((2, *shape), generator=Key(0).torch("trial"))
+    whole = nn.Sequential(network.module(network.start, network.calibrate(network.start, x)))  # so that all have names
+    weights = dict(whole.named_parameters(remove_duplicate=False))
+    voted = {id(weights[f"0.{slot.name}"]) for slot in network.voted}  # which several layers may share
+    outputs: Counter[str] = Counter()
+    known = {name: layer for name, layer in whole.named_modules() if isinstance(layer, (*VOTABLE, _BatchNorm))}
+    for name, layer in known.items():
+        layer.register_forward_hook(lambda _, __, y, name=name: outputs.update({name: y.numel()}))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        whole(x[:1])
+    _refuse_uncalled(name for name, layer in known.items() if id(layer.weight) in voted and name not in outputs)
+    operations = counter.get_flop_counts()
+    layers = [
+        _Layer(
+            voted=id(getattr(layer, "weight", None)) in voted,
+            norm=isinstance(layer, _BatchNorm),
+            bias=layer.bias is not None,
+            products=sum(operations.get(f"{type(whole).__name__}.{name}", {}).values()) // 2,
+            outputs=outputs[name],
+        )
+        for name, layer in known.items()
+    ]
+    others = counter.get_total_flops() // 2 - sum(layer.products for layer in layers)
+    return [*layers, _Layer(voted=False, norm=False, bias=True, products=others, outputs=0)]
+
+
+def _refuse_uncalled(names: Iterable[str]) -> None:
+    if found := ", ".join(name.removeprefix("0.") for name in names):
+        raise ModelError(
+            f"{found} is voted on but never called, as in nn.MultiheadAttention, which reads the weights of its layers "
+            "instead, so that nobody knows which additions are its own: call it as a layer, or name it in keep_float"
+        )

@@ -1,0 +1,46 @@
+"""How good a model is on held-out examples, by batch statistics as in the paper and by calibrated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fedvote.core import Examples, Weights
+from fedvote.network.network import Network, channels_last
+
+
+def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> tuple[float, float]:
+    """Accuracy and mean cross-entropy, in batches of nearly equal size."""
+    right, loss = torch.zeros((), device=examples.y.device), torch.zeros((), device=examples.y.device)
+    for index in torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch)):
+        x, y = examples.take(index)
+        logits = outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float()
+        right += (logits.argmax(1) == y).sum()
+        loss += F.cross_entropy(logits, y, reduction="sum")
+    return float(right) / len(examples), float(loss) / len(examples)
+
+
+def judge(
+    network: Network, models: dict[str, Weights], test: Examples, calibration: Tensor, batch: int
+) -> dict[str, float]:
+    """The metrics of a round: the deployed model under plain names, the float one under `_float`."""
+    metrics: dict[str, float] = {}
+    measured: dict[int, tuple[float, float, float]] = {}
+    for name, weights in models.items():
+        if id(weights) not in measured:
+            statistics = network.calibrate(weights, calibration)
+            plain = score(partial(network, weights.voted, weights.floats), test, batch)
+            calibrated = score(partial(network.calibrated, weights, statistics), test, batch)
+            measured[id(weights)] = (*plain, calibrated[0])
+        suffix = "" if name == "deployed" else f"_{name}"
+        accuracy, loss, calibrated_accuracy = measured[id(weights)]
+        metrics |= {
+            f"accuracy{suffix}": accuracy,
+            f"accuracy{suffix}_calibrated": calibrated_accuracy,
+            f"loss{suffix}": loss,
+        }
+    return metrics

@@ -1,0 +1,74 @@
+"""Parts by name: from a literal dict, or a user's own as FILE.py:NAME."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedvote.core import ConfigError
+
+
+def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
+    """What a registry has under a name, or a user's own as path/to/file.py:Name."""
+    if name in registry:
+        return registry[name]
+    file, _, attribute = name.rpartition(":")
+    if not file.endswith(".py"):
+        raise ConfigError(f"{where} {name!r} is not known; known: {', '.join(registry)}; or your own as FILE.py:NAME")
+    if not Path(file).is_file():
+        raise ConfigError(f"{where} {name!r}: there is no Python file {file}")
+    module = _module(Path(file))
+    if not hasattr(module, attribute):
+        raise ConfigError(f"{where} {name!r}: {file} has no {attribute}")
+    found = getattr(module, attribute)
+    if not callable(found):
+        raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
+    found.registered_as = absolute_name(name)  # so that the configuration can be written back
+    return found
+
+
+def absolute_name(name: str) -> str:
+    """FILE.py:NAME by the file's whole path, so that it means the same in every folder; other names as they are."""
+    file, _, attribute = name.rpartition(":")
+    return f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else name
+
+
+def _module(file: Path) -> types.ModuleType:
+    """A user's own file, run once; it goes by its whole path, so that it hides no other module."""
+    name = str(file.resolve())
+    spec = importlib.util.spec_from_file_location(name, name)
+    if name not in sys.modules and spec is not None and spec.loader is not None:
+        sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look there
+        beside = str(file.resolve().parent)
+        if beside not in sys.path:
+            sys.path.append(beside)  # for what it imports, as if it were run
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except (Exception, SystemExit) as error:
+            del sys.modules[name]
+            raise ConfigError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    return sys.modules[name]
+
+
+def user_code_line(error: BaseException) -> str | None:
+    """Where in a user's own file an error arose, and which it is; None, if in none."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        file = frame.f_code.co_filename
+        if file in sys.modules and file.endswith(".py"):  # only `_module` names modules so
+            return f"{file}, line {line}, in {frame.f_code.co_name}: {type(error).__name__}: {error}"
+    return None
+
+
+def named(registry: Mapping[str, Any], part: Any, where: str) -> Any:
+    """A part, or by its name the one that a registry makes of it."""
+    return find(registry, part, where)() if isinstance(part, str) else part
+
+
+def name_of(registry: Mapping[str, Any], part: Any) -> str:
+    names = {kind: name for name, kind in registry.items()}
+    return names[type(part)] if type(part) in names else str(type(part).registered_as)

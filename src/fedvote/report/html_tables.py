@@ -1,0 +1,162 @@
+"""The tables of the page: runs side by side, refused ballots, rounds, and the configuration."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from fedvote.report.headline import NONE, decimal, headlines, percent, size
+from fedvote.report.lines import colour_style
+from fedvote.report.markup import Html, join, tag
+from fedvote.report.run_page import Record, Run, number
+
+Keys = tuple[str, ...]
+"""Where a value stands in a configuration."""
+
+ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "accuracy": ("Deployed", percent),
+    "accuracy_calibrated": ("Deployed, calibrated", percent),
+    "accuracy_float": ("Float", percent),
+    "accuracy_float_calibrated": ("Float, calibrated", percent),
+    "loss": ("Loss", decimal),
+    "uplink_bytes": ("Uplink", size),
+    "downlink_bytes": ("Downlink", size),
+    "uplink_bits_per_weight": ("Bits up", decimal),
+    "downlink_bits_per_weight": ("Bits down", decimal),
+    "seconds": ("Seconds", decimal),
+}
+
+
+EVENTS = {
+    "refused": "refused",
+    "failed": "no vote",
+    "absent": "absent",
+    "late": "late",
+    "second": "second vote",
+    "turned_away": "turned away",
+    "returned": "came back",
+}
+"""What may happen to votes, as metrics.jsonl and as the page name it."""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], class_: str | None = None) -> Html:
+    """The first cell of a row is its heading. A table that is too wide scrolls by itself, not the page."""
+    top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
+    body = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
+    return tag("div", tag("table", top, tag("tbody", *body), class_=class_), class_="scroll", tabindex="0")
+
+
+def comparison_table(runs: Sequence[Run]) -> Html:
+    """The headline numbers, a row a run, beside the colour that the run has in the charts."""
+    names = [join(tag("i", class_="swatch", style=colour_style(index)), run.name) for index, run in enumerate(runs)]
+    head = ["Run", *(headline.label for headline in headlines(runs[0]))]
+    rows = [
+        [name, *(join(item.value, tag("small", item.note)) for item in headlines(run))]
+        for name, run in zip(names, runs, strict=True)
+    ]
+    return table(head, rows, "numbers")
+
+
+def seeds_table(runs: Sequence[Run]) -> Html | None:
+    """Mean and standard deviation over runs that differ in their seed alone; None where there are no such runs."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        common = {key: value for key, value in run.config.items() if key != "seed"} | {"done": len(run.rounds)}
+        groups.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
+    rows = [seeds_row(group) for group in groups.values() if len({run.setting("seed") for run in group}) > 1]
+    return table(["Runs", "Seeds", "Deployed", "Float", "Uplink in all"], rows, "numbers") if rows else None
+
+
+def seeds_row(runs: Sequence[Run]) -> list[str]:
+    def spread(key: str) -> str:
+        ends = [values[-1] for run in runs if (values := run.column(key))]
+        if len(ends) < 2:
+            return NONE
+        return f"{percent(statistics.mean(ends))} ± {100 * statistics.stdev(ends):.2f}"
+
+    sent = statistics.mean(sum(run.column("uplink_bytes")) for run in runs)
+    seeds = ", ".join(str(run.setting("seed")) for run in runs)
+    return [", ".join(run.name for run in runs), seeds, spread("accuracy"), spread("accuracy_float"), size(sent)]
+
+
+def rounds_table(run: Run) -> Html:
+    head = ["Round", *(heading for heading, _ in ROUND_COLUMNS.values()), "Clients"]
+    return table(head, [round_row(record) for record in run.rounds], "numbers")
+
+
+def round_row(record: Record) -> list[str]:
+    values = [show(number(record, key)) for key, (_, show) in ROUND_COLUMNS.items()]
+    return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
+
+
+def events_table(run: Run) -> Html | None:
+    """Which votes did not count, why and when, and who came back; None where nothing happened."""
+    rounds: dict[tuple[str, str, str], list[int]] = {}
+    for record in run.rounds:
+        for event, what in EVENTS.items():
+            for client, reason in happened(record.get(event)):
+                rounds.setdefault((what, client, reason), []).append(record["round"])
+    if not rounds:
+        return None
+    order = list(EVENTS.values())
+    ordered = sorted(rounds.items(), key=lambda item: (order.index(item[0][0]), len(item[0][1]), item[0]))
+    rows = [[what, client, reason, str(len(when)), spans(when)] for (what, client, reason), when in ordered]
+    return table(["Event", "Client", "Reason", "Times", "Rounds"], rows)
+
+
+def happened(event: object) -> list[tuple[str, str]]:
+    """Clients and reasons, of an event that names both, or clients alone."""
+    if isinstance(event, Mapping):
+        return [(str(client), reason if isinstance(reason, str) else "") for client, reason in event.items()]
+    return [(str(client), "") for client in event] if isinstance(event, list) else []
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 5 as 1-3, 5 with an en dash: neighbours keep the same distance to their place in the list."""
+    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    runs = [[value for _, value in group] for _, group in groups]
+    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}\N{EN DASH}{run[-1]}" for run in runs)
+
+
+def configuration(runs: Sequence[Run]) -> Html:
+    """Small tables for one run; one table with a column a run for several, where rows that differ stand out."""
+    flat = [dict(flatten(run.config)) for run in runs]
+    groups: dict[str, list[Keys]] = {}
+    for path in dict.fromkeys(path for settings in flat for path in settings):
+        groups.setdefault(path[0] if len(path) > 1 else "run", []).append(path)
+    bodies = [config_group(group, paths, flat) for group, paths in groups.items()]
+    if len(runs) == 1:
+        return tag("div", *(tag("table", body) for body in bodies), class_="config")
+    head = tag("thead", tag("tr", tag("td"), *(tag("th", run.name, scope="col") for run in runs)))
+    return tag("div", tag("table", head, *bodies, class_="settings"), class_="scroll", tabindex="0")
+
+
+def config_group(group: str, paths: Sequence[Keys], flat: Sequence[Mapping[Keys, str]]) -> Html:
+    def row(path: Keys) -> Html:
+        values = [settings.get(path, NONE) for settings in flat]
+        name = tag("th", ".".join(path[1:] or path), scope="row")
+        differs = "differs" if len(set(values)) > 1 else None
+        return tag("tr", name, *(tag("td", value) for value in values), class_=differs)
+
+    heading = tag("tr", tag("th", group, scope="rowgroup", colspan=len(flat) + 1))
+    return tag("tbody", heading, *map(row, paths))
+
+
+def flatten(config: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, str]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten(value, (*path, key))
+        else:
+            yield (*path, key), written(value)
+
+
+def written(value: object) -> str:
+    """As a person writes it: true and not True, a list by its items."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ", ".join(map(written, value)) or "none"
+    return str(value) if value not in ("", {}) else "none"

@@ -1,0 +1,122 @@
+"""A run folder, read: its configuration, its finished rounds, and who held which data."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, count
+from pathlib import Path
+from typing import Any
+
+from fedvote.core import ConfigError
+from fedvote.runs.folder import read_records
+
+Record = Mapping[str, Any]
+"""One line of metrics.jsonl."""
+
+
+@dataclass(frozen=True)
+class Clients:
+    """How many examples of each class each client holds, and which clients are hostile."""
+
+    classes: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    hostile: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    name: str
+    config: Mapping[str, Any]
+    rounds: tuple[Record, ...]
+    clients: Clients | None
+
+    def setting(self, *path: str) -> Any:
+        """One value of the configuration, or None where it has no such key."""
+        value: Any = self.config
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+    def column(self, key: str) -> list[float]:
+        """The rounds' values of one metric; rounds without it are left out."""
+        return [value for record in self.rounds if (value := number(record, key)) is not None]
+
+    @property
+    def uplink_megabytes(self) -> list[float]:
+        """What all clients together have sent by the end of each round."""
+        return list(accumulate((number(record, "uplink_bytes") or 0) / 1e6 for record in self.rounds))
+
+    @property
+    def hostile(self) -> frozenset[str]:
+        return self.clients.hostile if self.clients else frozenset()
+
+
+def number(record: Record, key: str) -> float | None:
+    """A metric of one round, or None where the round does not have it."""
+    value = record.get(key)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
+    """The runs in the order given, each folder once."""
+    if not folders:
+        raise ConfigError("No run folder was given, and a report is about at least one: name the folder of a run.")
+    distinct = list(dict.fromkeys(run.resolve() for folder in folders for run in runs_in(folder)))
+    return tuple(read_run(folder, name) for folder, name in zip(distinct, short_names(distinct), strict=True))
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The folder, or the run folders in it, if it is that of a sweep."""
+    inside = sorted(file.parent for file in folder.glob("*/metrics.jsonl"))
+    return inside if inside and not (folder / "metrics.jsonl").is_file() else [folder]
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """As many last parts of the paths as it takes to tell them apart."""
+    tails = (["/".join(folder.parts[-parts:]) for folder in folders] for parts in count(1))
+    return next(names for names in tails if len(set(names)) == len(folders))
+
+
+def read_run(folder: Path, name: str) -> Run:
+    for file in ("config.toml", "metrics.jsonl"):
+        if not (folder / file).is_file():
+            raise ConfigError(
+                f"{folder} has no {file}, and a run folder holds config.toml and metrics.jsonl: "
+                "give the folder that `fedvote run --out` wrote."
+            )
+    config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
+    return Run(name, read_config(config), read_rounds(metrics), read_clients(clients))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML ({error}): restore it or run the experiment again.") from error
+
+
+def read_rounds(path: Path) -> tuple[Record, ...]:
+    """The finished rounds in order. Where a resumed run repeated a round, its last line counts."""
+    by_round = {record["round"]: record for record in read_records(path)}
+    return tuple(by_round[index] for index in sorted(by_round))
+
+
+def read_clients(path: Path) -> Clients | None:
+    if not path.is_file():
+        return None
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        classes = tuple(str(name) for name in raw["classes"])
+        counts = tuple(tuple(int(count) for count in row) for row in raw["counts"])
+        hostile = frozenset(str(client) for client in raw.get("hostile", ()))
+        if any(len(row) != len(classes) for row in counts):
+            raise ValueError("a row of counts is not as long as the list of classes")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{path} does not hold classes and a row of counts for each client ({error!r}): "
+            "delete it to leave that section out, or run the experiment again."
+        ) from error
+    return Clients(classes, counts, hostile)

@@ -1,0 +1,152 @@
+"""From a configuration to a simulation, and from there to a folder of results."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedvote.attacks import Nothing
+from fedvote.runs.config import Config, read
+from fedvote.core import ConfigError, DataError, Dataset, FedVoteError, reason
+from fedvote.randomness import Key
+from fedvote.data import DATASETS, load
+from fedvote.data.validation import hold_out
+from fedvote.data.partition import divide
+from fedvote.data.show import picture
+from fedvote.export.network_file import save_network
+from fedvote.engines.simulate import Simulation
+from fedvote.federation import Federation, Snapshot
+from fedvote.runs.folder import RunFolder
+from fedvote.models import make_model
+from fedvote.registry import find
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from torch import Tensor
+
+
+def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
+    """What to run and where. A run that is resumed by its folder alone keeps the folder's configuration."""
+    if resume and source is None and out is not None:
+        folder = RunFolder(out)
+        if not folder.config_file.is_file():
+            raise ConfigError(f"{out} holds no run to go on with: name the preset or file that it should run")
+        return read(str(folder.config_file), settings), folder
+    source = "quickstart" if source is None else source
+    return read(source, settings), RunFolder(out or Path("runs") / Path(source).stem)
+
+
+def warnings_for(config: Config, folder: RunFolder) -> list[str]:
+    """What is probably not meant, though it can be run."""
+    hostile, attack = config.federation.hostile, type(config.attack)
+    found = [f"{file} has changed since this run began: what follows is another one" for file in folder.changed(config)]
+    if attack is not Nothing and not hostile:
+        found.append(f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks")
+    if attack is Nothing and hostile and not config.federation.oracle:
+        found.append(f"federation.hostile is {hostile}, but there is no attack: they vote like all others")
+    return found
+
+
+def dataset(name: str) -> Dataset:
+    """A dataset by its name, or what a function of the user's own returns."""
+    if name in DATASETS or ":" not in name:
+        return load(name)
+    try:
+        made = find({}, name, "data.name")()
+    except FedVoteError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{name} failed ({reason(error)}); expected a function without arguments that returns what "
+            "fedvote.from_arrays makes"
+        ) from error
+    if not isinstance(made, Dataset):
+        raise DataError(f"{name} returned a {type(made).__name__}, expected what fedvote.from_arrays makes")
+    return made
+
+
+def divided(config: Config, data: Dataset) -> Dataset:
+    """What clients train on and the model is judged by, of the data that a configuration names."""
+    if not config.data.validation:
+        return data
+    return hold_out(data, config.data.validation, Key(config.seed).numpy("validation"))
+
+
+def division(config: Config) -> RenderableType:
+    """A drawing of which client has which classes."""
+    data = divided(config, dataset(config.data.name))
+    rng = Key(config.seed).numpy("partition")
+    return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
+
+
+def simulation(
+    config: Config, device: str = "auto", data: Dataset | None = None, owned: Sequence[Tensor] | None = None
+) -> Simulation:
+    """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
+    if owned is not None and config.data.validation:
+        raise ConfigError(
+            f"data.validation is {config.data.validation}, but clients bring data of their own, of which nobody can "
+            "hold out any: leave it at 0, and give the server the examples to judge by"
+        )
+    data = divided(config, data or dataset(config.data.name))
+    module = make_model(config.model.name, data.shape, len(data.classes))
+    return Simulation.of(
+        module,
+        data,
+        config.method,
+        **dataclasses.asdict(config.federation),
+        attack=config.attack,
+        rounds=config.rounds,
+        steps=config.local.steps,
+        batch=config.local.batch,
+        epochs=config.local.epochs,
+        partition=config.partition,
+        owned=owned,
+        keep_float=config.model.keep_float,
+        seed=config.seed,
+        device=device,
+        **dataclasses.asdict(config.engine),
+    )
+
+
+def run(
+    config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
+) -> Iterator[Snapshot]:
+    """Run what a configuration says into a folder; yields a snapshot when its round is safe on disk.
+
+    `data`: what the configuration names, if it was loaded before.
+    """
+    made = simulation(config, device, data)
+    folder.check_data(made)
+    since = folder.claim(config, resume)
+    try:
+        folder.describe(made)
+        yield from record(made, folder, since, made.run(since))
+    finally:
+        folder.release()
+
+
+def record(
+    made: Federation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
+) -> Iterator[Snapshot]:
+    """The same snapshots, each when its round is on disk; the deployed network is written after the last.
+
+    A checkpoint is written after every round, unless that would take more than this share of the time: what some
+    methods keep of every client is gigabytes. A run that is cut off goes on from the last one.
+    """
+    snapshot, saved, cost = since, -math.inf, 0.0
+    for snapshot in snapshots:
+        folder.add(snapshot)
+        began = time.monotonic()
+        if began - saved >= (1 / share - 1) * cost or snapshot.round == made.rounds:
+            folder.save(snapshot)
+            saved = time.monotonic()
+            cost = saved - began
+        yield snapshot
+    if snapshot is not None:
+        config = folder.config()
+        save_network(folder.path, made, snapshot, config.model if config else None)

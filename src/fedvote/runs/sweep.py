@@ -1,0 +1,155 @@
+"""One configuration over many values of some keys: a run folder each, a table, and the best."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import statistics
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedvote.runs.config import read
+from fedvote.core import ConfigError
+from fedvote.system.atomic_file import write
+from fedvote.runs.experiment import run
+from fedvote.runs.folder import RunFolder, uncounted
+from fedvote.runs.progress import watch
+
+SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets
+LONGEST = 180  # characters of the name of a run folder, before its seed
+GRIDS = {"paper-grid": ("1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1")}  # Appendix A-A
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep: what was set, and what came out."""
+
+    settings: tuple[str, ...]
+    folder: Path
+    records: Sequence[Mapping[str, Any]]  # of every round
+    validated: bool  # judged by training examples that were held out, not by the test ones
+
+    @property
+    def accuracy(self) -> float:
+        """Of the deployed model, after the last round."""
+        return float(self.records[-1]["accuracy"])
+
+    @property
+    def lost(self) -> int:
+        """Rounds in which nobody was counted: at a rate, for instance, at which weights grow beyond all bounds."""
+        return sum(map(uncounted, self.records))
+
+    def sent(self, way: str) -> int:
+        """Bytes of all clients in all rounds."""
+        return sum(record[f"{way}link_bytes"] for record in self.records)
+
+    def __str__(self) -> str:
+        lost = f"  in {self.lost} of {len(self.records)} rounds nobody was counted" if self.lost else ""
+        return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{lost}"
+
+
+def points(over: Sequence[str]) -> list[tuple[str, ...]]:
+    """Every combination of `a.b=v1,v2,...`; a grid's name stands for its values."""
+    axes = []
+    for axis in over:
+        key, equals, values = axis.partition("=")
+        if not key or not equals or not values:
+            raise ConfigError(
+                f"--over {axis!r} is not of the form a.b=v1,v2,... or a.b=GRID; grids: {', '.join(GRIDS)}"
+            )
+        axes.append([f"{key}={value}" for value in GRIDS.get(values) or SEPARATE.split(values)])
+    keys = [axis[0].partition("=")[0] for axis in axes]
+    for repeated in ({key for key in keys if keys.count(key) > 1}, *({v for v in a if a.count(v) > 1} for a in axes)):
+        if repeated:
+            raise ConfigError(f"--over has {', '.join(sorted(repeated))} twice, expected every key and value once")
+    return list(itertools.product(*axes))
+
+
+def in_order(settings: Sequence[str]) -> list[str]:
+    """Names of whole parts before what is set in them."""
+    return sorted(settings, key=lambda setting: setting.partition("=")[0].count("."))
+
+
+def folder_name(words: Sequence[str]) -> str:
+    """These words as the name of a folder; what is left out of it leaves a checksum."""
+    whole = "_".join(words)
+    name = re.sub(r"[^\w.=,-]+", "-", whole)[:LONGEST]
+    return name if name == whole else f"{name}_{zlib.crc32(whole.encode()):08x}"
+
+
+def sweep(
+    source: str, over: Sequence[str], settings: Sequence[str], out: Path, device: str = "auto"
+) -> Iterator[Point]:
+    """Run every point that is not done yet; yields each when it is."""
+    planned = [
+        (point, read(source, in_order([*settings, *point]))) for point in points(over)
+    ]  # mistakes show before the first run
+    for point, config in planned:
+        folder = RunFolder(out / folder_name(point))
+        snapshots = run(config, folder, device=device, resume=True)
+        for _ in watch(snapshots, config.rounds, folder.rounds_done()):
+            pass
+        yield Point(point, folder.path, folder.metrics(), config.data.validation > 0)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Runs of a sweep that differ in their seed alone."""
+
+    settings: tuple[str, ...]  # without the seed
+    accuracies: tuple[float, ...]
+    lost: int = 0  # rounds of theirs in which nobody was counted
+
+    @property
+    def accuracy(self) -> float:
+        return statistics.mean(self.accuracies)
+
+    @property
+    def deviation(self) -> float:
+        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
+
+    def __str__(self) -> str:
+        spread = f" ± {100 * self.deviation:.1f} ({len(self.accuracies)} seeds)" if len(self.accuracies) > 1 else ""
+        return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{spread}"
+
+
+def means(done: Sequence[Point]) -> list[Mean]:
+    """Accuracy of the deployed model after the last round, over seeds."""
+    found: dict[tuple[str, ...], list[Point]] = {}
+    for point in done:
+        settings = tuple(setting for setting in point.settings if not setting.startswith("seed="))
+        found.setdefault(settings, []).append(point)
+    return [
+        Mean(settings, tuple(point.accuracy for point in alike), sum(point.lost for point in alike))
+        for settings, alike in found.items()
+    ]
+
+
+def best(done: Sequence[Point]) -> Mean:
+    """The most accurate settings, on average over their seeds; of those that lost no round, if there are any."""
+    return max(means(done), key=lambda mean: (not mean.lost, mean.accuracy))
+
+
+def save(done: Sequence[Point], file: Path) -> None:
+    names = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss")
+    rows = [
+        {
+            "settings": list(point.settings),
+            "validated": point.validated,
+            **{name: point.records[-1][name] for name in names},
+            "uplink_bytes": point.sent("up"),
+            "downlink_bytes": point.sent("down"),
+            "lost_rounds": point.lost,
+        }
+        for point in done
+    ]
+    over_seeds = [
+        {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}
+        for m in means(done)
+    ]
+    found = {"best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
+    write(file, json.dumps(found, indent=2) + "\n")

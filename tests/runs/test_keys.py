@@ -1,0 +1,46 @@
+"""Every key of a configuration is explained, with the default it has."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from fedvote.cli import app
+from fedvote.runs.config import Config
+from fedvote.core import ConfigError
+from fedvote.runs.keys import settings
+from fedvote.methods import METHODS
+from fedvote.reputation import REPUTATIONS
+from fedvote.runs.toml_tables import as_table, build
+
+
+def test_every_key_says_what_it_means() -> None:
+    assert [setting.key for setting in settings() if not setting.meaning] == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_keys_of_a_written_configuration_are_explained_and_no_others(method: str) -> None:
+    written = as_table(build(Config, {"method": {"name": method}}))
+    of = {s.key for s in settings() if s.of == f"method ({method})"}
+    assert of == {f"method.{key}" for key in written["method"]} - {"method.name"}
+    for section in ("data", "federation", "local", "engine", "flower"):
+        assert {s.key for s in settings() if s.of == section} == {f"{section}.{key}" for key in written[section]}
+
+
+def test_defaults_are_those_of_the_part_that_is_named() -> None:
+    rates = {s.of: s.default for s in settings("method.lr")}
+    assert rates == {f"method ({name})": str(kind().lr) for name, kind in METHODS.items()}
+    assert {s.of for s in settings("method.reputation.")} == {
+        f"method.reputation ({name})" for name, kind in REPUTATIONS.items() if kind.__dataclass_fields__
+    }
+
+
+def test_a_key_that_is_not_there_is_refused_with_those_at_the_top() -> None:
+    with pytest.raises(ConfigError, match=r"no key begins with 'mehtod'.*method.*local"):
+        settings("mehtod")
+
+
+def test_the_command_shows_those_asked_for() -> None:
+    shown = CliRunner().invoke(app, ["keys", "federation"])
+    assert shown.exit_code == 0 and "federation.cohort = 0  # clients of one round" in shown.output
+    assert "method" not in shown.output

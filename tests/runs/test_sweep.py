@@ -1,0 +1,114 @@
+"""A sweep runs every combination once, goes on where it was, and names the best."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedvote.cli import main
+from fedvote.runs.config import read
+from fedvote.core import ConfigError
+from fedvote.runs.sweep import GRIDS, Point, best, means, points, save, sweep
+
+FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
+
+
+def test_points_are_all_combinations_in_order() -> None:
+    assert points(["a=1,2", "b.c=x"]) == [("a=1", "b.c=x"), ("a=2", "b.c=x")]
+
+
+def test_commas_within_brackets_part_nothing() -> None:
+    assert points(['a=["0","12"],["1"]']) == [('a=["0","12"]',), ('a=["1"]',)]
+
+
+def test_a_method_keeps_what_is_set_for_it(tmp_path: Path) -> None:
+    """Whichever comes first; and naming the preset's own method changes nothing."""
+    made = list(sweep("quickstart", ["method=fedvote,fedavg"], [*FAST, "method.lr=0.01"], tmp_path / "a", "cpu"))
+    assert [read(str(point.folder / "config.toml")).method.lr for point in made] == [0.01, 0.01]
+    (same,) = sweep("quickstart", ["method=fedvote"], FAST, tmp_path / "b", "cpu")
+    assert read(str(same.folder / "config.toml")).method == read("quickstart").method
+
+
+def judged(accuracy: float, lost: bool = False) -> dict[str, Any]:
+    """The record of a round of two clients."""
+    others = dict.fromkeys(("accuracy_calibrated", "accuracy_float", "loss"), 0.5)
+    sent = {"clients": [0, 1], "uplink_bytes": 9, "downlink_bytes": 5}
+    refused = {"refused": dict.fromkeys("01", "no number")} if lost else {}
+    return {"round": 1, "accuracy": accuracy, **others, **sent, **refused}
+
+
+def test_what_was_never_counted_is_not_the_best(tmp_path: Path) -> None:
+    failed = Point(("method.lr=9",), tmp_path, [judged(0.9, lost=True), judged(0.9)], validated=False)
+    trained = Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)
+    assert best([failed, trained]).settings == ("method.lr=1",) and best([failed]).settings == ("method.lr=9",)
+    assert str(failed).endswith("in 1 of 2 rounds nobody was counted") and "nobody" not in str(trained)
+
+
+def test_bytes_are_those_of_all_rounds(tmp_path: Path) -> None:
+    save([Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)], tmp_path / "sweep.json")
+    (row,) = json.loads((tmp_path / "sweep.json").read_text())["runs"]
+    assert (row["uplink_bytes"], row["downlink_bytes"], row["lost_rounds"]) == (18, 10, 0)
+
+
+def test_seeds_are_averaged(tmp_path: Path) -> None:
+    def point(lr: float, seed: int, accuracy: float) -> Point:
+        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, [judged(accuracy)], validated=True)
+
+    done = [point(0.1, 0, 0.9), point(0.1, 1, 0.5), point(0.2, 0, 0.8), point(0.2, 1, 0.8)]
+    assert best(done).settings == ("method.lr=0.2",)
+    first, second = means(done)
+    assert (first.accuracy, second.accuracy, second.deviation) == pytest.approx((0.7, 0.8, 0))
+    assert "70.0% ± 28.3 (2 seeds)" in str(first)
+    save(done, tmp_path / "sweep.json")
+    table = json.loads((tmp_path / "sweep.json").read_text())
+    assert table["best"] == ["method.lr=0.2"] and [row["seeds"] for row in table["over_seeds"]] == [2, 2]
+
+
+def test_the_papers_grid_has_its_eight_rates() -> None:
+    rates = [float(point[0].removeprefix("method.lr=")) for point in points(["method.lr=paper-grid"])]
+    assert rates == [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
+
+
+@pytest.mark.parametrize("axis", ["method.lr", "=1,2", "method.lr="])
+def test_an_axis_that_is_none_is_refused_naming_the_grids(axis: str) -> None:
+    with pytest.raises(ConfigError, match=f"is not of the form .*; grids: {', '.join(GRIDS)}"):
+        points([axis])
+
+
+def test_a_mistake_in_any_value_shows_before_the_first_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="lr is -1"):
+        next(sweep("quickstart", ["method.lr=0.03,-1.0"], FAST, tmp_path, "cpu"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = [word for setting in FAST for word in ("--set", setting)]
+    whole = ["sweep", "quickstart", "--over", "method.lr=1e-4,3e-2", *sets, "--device", "cpu", "--out", str(tmp_path)]
+    next(sweep("quickstart", ["method.lr=1e-4"], FAST, tmp_path, "cpu"))
+    first = (tmp_path / "method.lr=1e-4" / "metrics.jsonl").read_bytes()
+    with pytest.raises(SystemExit) as stop:
+        main(whole)
+    assert stop.value.code == 0
+    assert (tmp_path / "method.lr=1e-4" / "metrics.jsonl").read_bytes() == first  # not run again: seconds differ
+    table = json.loads((tmp_path / "sweep.json").read_text())
+    assert [row["settings"] for row in table["runs"]] == [["method.lr=1e-4"], ["method.lr=3e-2"]]
+    accuracies = {row["settings"][0]: row["accuracy"] for row in table["runs"]}
+    assert accuracies[table["best"][0]] == max(accuracies.values())
+    assert f"best: {table['best'][0]}" in capsys.readouterr().out
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize("validation", ["0", "0.2"])
+def test_a_choice_says_whether_the_test_examples_made_it(
+    validation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [part for setting in [*FAST, f"data.validation={validation}"] for part in ("--set", setting)]
+    with pytest.raises(SystemExit):
+        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
+    assert ("chosen by the test examples" in capsys.readouterr().out) == (validation == "0")
+    table = json.loads((tmp_path / "sweep.json").read_text())
+    assert [row["validated"] for row in table["runs"]] == [validation != "0"] * 2
+    assert ("0.2 of the training examples" in (tmp_path / "report.html").read_text()) == (validation != "0")
