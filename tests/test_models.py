@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 from fedvote.models import MODELS
 from fedvote.network.network import Network
 from fedvote.network.validate import problems

@@ -11,7 +11,8 @@ import torch
 from fedvote import FedAvg, FedVote
 from fedvote.aggregate import Krum
 from fedvote.codecs import LARGEST, Header, pack, unpack
-from fedvote.core import ConfigError, Examples, Message, State, WireError
+from fedvote.core import Examples, Message, State
+from fedvote.errors import ConfigError, WireError
 from fedvote.method import Method
 from fedvote.methods import Eden, FedPAQ, FetchSGD
 from fedvote.network.network import Network

@@ -1,9 +1,10 @@
 """Federated learning in which clients send votes instead of weights."""
 
 import fedvote.system.openmp  # noqa: F401  before torch, which everything else imports
-from fedvote.core import ConfigError, DataError, Dataset, Examples, FedVoteError, ModelError, WireError
+from fedvote.core import Dataset, Examples
 from fedvote.data.arrays import from_arrays, from_torch
 from fedvote.engines.simulate import Simulation
+from fedvote.errors import ConfigError, DataError, FedVoteError, ModelError, WireError
 from fedvote.export import export_c, export_onnx
 from fedvote.export.network_file import load_network, save_network
 from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum

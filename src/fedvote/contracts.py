@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from fedvote.core import ConfigError, Message, Weights
+from fedvote.core import Message, Weights
+from fedvote.errors import ConfigError
 
 
 def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:

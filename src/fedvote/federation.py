@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.attacks import Attack, Nothing
-from fedvote.core import Batches, ConfigError, Dataset, Examples, State, Weights
+from fedvote.core import Batches, Dataset, Examples, State, Weights
+from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.network.evaluate import judge
 from fedvote.network.network import Network

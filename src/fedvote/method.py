@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
+from fedvote.core import Batches, Codec, Message, State, Weights
+from fedvote.errors import ConfigError
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.registry import named

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from fedvote import packed
-from fedvote.core import NO_VOTE, ConfigError
+from fedvote.core import NO_VOTE
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key, as_uniform, shared_random
 
 BINARY = (-1, 1)

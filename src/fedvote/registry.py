@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 
 def find(registry: Mapping[str, Any], name: str, where: str) -> Any:

@@ -16,7 +16,8 @@ from typing_extensions import TypeVar
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Seen
 from fedvote.codecs import LARGEST, Header, Parcel, check_head, most_bytes, pack_stack, stack_messages, unpack
-from fedvote.core import Batches, Codec, ConfigError, DataError, Examples, Message, State, WireError
+from fedvote.core import Batches, Codec, Examples, Message, State
+from fedvote.errors import ConfigError, DataError, WireError
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.randomness import SERVER, Key

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import fedvote.aggregate.blocks
 from fedvote.aggregate import AGGREGATES, Aggregate, CentredClipping, GeometricMedian, Krum, Mean, Median, TrimmedMean
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.registry import find
 from tests.toy import assert_same, copied

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedvote.aggregate import Aggregate, CentredClipping, GeometricMedian, Krum, Mean, Median, TrimmedMean
 from fedvote.aggregate.blocks import combine, squared_distances
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 FIVE = torch.tensor([[1.0, 0.0, 9.0], [2.0, 0.0, 7.0], [4.0, 0.0, 7.0], [8.0, 0.0, 5.0], [100.0, -6.0, 1.0]])
 

@@ -9,7 +9,7 @@ import torch
 
 from fedvote.attacks import ALittleIsEnough
 from fedvote.attacks.a_little_is_enough import hidden
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from tests.attacks.messages import floats, sent, votes
 from tests.toy import assert_close, assert_same

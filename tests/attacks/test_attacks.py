@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedvote.attacks import Attack, Copycat, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from tests.attacks.messages import KEYS, many, sent, votes
 from tests.toy import assert_same

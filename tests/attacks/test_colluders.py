@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedvote.attacks import Colluders, Inverse, LabelFlip, MinMax, Omniscient, Random
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from tests.attacks.messages import KEYS, floats, leaning, many, sent, votes
 from tests.toy import assert_same
 

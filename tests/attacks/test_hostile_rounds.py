@@ -13,8 +13,8 @@ from torch import nn
 from fedvote.attacks import ATTACKS, ALittleIsEnough, Attack, InnerProduct, Inverse, LabelFlip, Nothing, Omniscient
 from fedvote.attacks.a_little_is_enough import hidden
 from fedvote.codecs import Header, pack, unpack
-from fedvote.core import ConfigError
 from fedvote.engines.simulate import Simulation
+from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, Eden, FedAvg, FedVote, FetchSGD
 from fedvote.randomness import Key

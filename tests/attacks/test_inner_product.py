@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedvote.attacks import InnerProduct
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
 from fedvote.randomness import Key

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from fedvote.attacks import Insider, MinMax, Omniscient
 from fedvote.attacks.insider import HALVINGS
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.methods import FedVote
 from fedvote.quantize import BINARY
 from fedvote.randomness import Key

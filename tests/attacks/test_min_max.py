@@ -11,7 +11,7 @@ from torch import Tensor
 from fedvote.attacks import MinMax
 from fedvote.attacks.collusion import FLIPS
 from fedvote.attacks.min_max import DIRECTIONS, flipped
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from tests.attacks.messages import floats, leaning, many, sent, votes
 from tests.toy import assert_close, assert_same

@@ -42,7 +42,8 @@ from fedvote.codecs import (
     Ternary,
 )
 from fedvote.codecs.frame import CHECKSUM, HEAD, TENSOR, pack, unpack
-from fedvote.core import Codec, Message, WireError
+from fedvote.core import Codec, Message
+from fedvote.errors import WireError
 from fedvote.randomness import Key
 
 KEPT, FITTED = "kept", "fitted"

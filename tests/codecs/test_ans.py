@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedvote.codecs import ans
-from fedvote.core import ConfigError, WireError
+from fedvote.errors import ConfigError, WireError
 from fedvote.randomness import Key
 
 Block = tuple[ans.Symbols, ans.Probabilities]

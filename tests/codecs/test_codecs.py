@@ -15,7 +15,8 @@ from torch import Tensor
 
 from fedvote.codecs import LARGEST, Binary, Float32, Integers, Ternary
 from fedvote.codecs.bits import pack_bits, unpack_bits
-from fedvote.core import Codec, WireError
+from fedvote.core import Codec
+from fedvote.errors import WireError
 
 KINDS: dict[str, Callable[[int], Codec]] = {
     "binary": Binary,

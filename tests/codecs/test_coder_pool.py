@@ -15,7 +15,8 @@ from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.if_changed import IfChanged
 from fedvote.codecs.pending import then, wait_for
 from fedvote.codecs.tallies import Tallies
-from fedvote.core import Codec, ConfigError
+from fedvote.core import Codec
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
 RANDOM = np.random.default_rng(0)

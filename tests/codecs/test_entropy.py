@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from fedvote import FedVote
 from fedvote.codecs import Binary, EntropyVotes, Ternary
 from fedvote.codecs.entropy import CODED, OWN_SHARES, PLAIN
-from fedvote.core import NO_VOTE, Codec, ConfigError, UnwritableError, WireError
+from fedvote.core import NO_VOTE, Codec
+from fedvote.errors import ConfigError, UnwritableError, WireError
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key

@@ -14,7 +14,7 @@ from fedvote.codecs import LARGEST, Float32, FloatChanges
 from fedvote.codecs.float_changes import ALL, SIGNS, SIGNS_OR_NONE, SOME
 from fedvote.codecs.pending import wait_for
 from fedvote.codecs.reference import checksum
-from fedvote.core import NoReferenceError, WireError
+from fedvote.errors import NoReferenceError, WireError
 from fedvote.randomness import Key
 
 ONES = checksum(torch.ones(5))

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedvote.codecs import Binary, Float32, Header, Integers, Parcel, Ternary, pack, stack_messages, unpack
-from fedvote.core import Codec, Message, WireError
+from fedvote.core import Codec, Message
+from fedvote.errors import WireError
 from fedvote.randomness import SERVER
 
 HEADER = Header(round=3, client=12, fingerprint=b"\x01\x02ABCDEF", method="FedVote")

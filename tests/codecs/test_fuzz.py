@@ -17,7 +17,8 @@ from torch import Tensor
 from fedvote import FedAvg, FedVote
 from fedvote.codecs import Binary, EntropyVotes, FloatChanges, Header, IfChanged, Sketch, Tallies, Ternary, unpack
 from fedvote.codecs.frame import CHECKSUM, HEAD
-from fedvote.core import Codec, Message, WireError
+from fedvote.core import Codec, Message
+from fedvote.errors import WireError
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD
 from fedvote.randomness import SERVER, Key

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedvote.codecs import Float32, IfChanged, Integers
 from fedvote.codecs.pending import wait_for
-from fedvote.core import NoReferenceError, WireError
+from fedvote.errors import NoReferenceError, WireError
 
 START = torch.tensor([3, 1, 4, 1, 5], dtype=torch.int16)
 CODEC = IfChanged(Integers(5), START)

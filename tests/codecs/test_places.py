@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedvote.codecs.positions import read_positions, weigh_positions, write_positions
-from fedvote.core import WireError
+from fedvote.errors import WireError
 from fedvote.randomness import Key
 
 AFTER = b"what comes after them"

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
-from fedvote.core import WireError
+from fedvote.errors import WireError
 from fedvote.randomness import Key
 
 Rows = npt.NDArray[np.float64]

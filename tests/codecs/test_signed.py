@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedvote.codecs import Integers, Signed, Tallies
-from fedvote.core import WireError
+from fedvote.errors import WireError
 
 
 @given(st.integers(1, 2000), st.data(), st.booleans())

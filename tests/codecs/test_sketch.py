@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
 from fedvote.codecs import LARGEST, Float32, Sketch
-from fedvote.core import WireError
+from fedvote.errors import WireError
 
 finite = st.floats(-LARGEST, LARGEST, width=32)
 tables = hnp.arrays(np.float32, st.tuples(st.integers(0, 5), st.integers(0, 13)), elements=finite).map(torch.from_numpy)

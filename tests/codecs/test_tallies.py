@@ -15,7 +15,7 @@ from torch import Tensor
 from fedvote.codecs import Integers, Tallies, ans
 from fedvote.codecs.pending import wait_for
 from fedvote.codecs.tallies import AGAINST, CODED, MOST_VALUES, PLANES
-from fedvote.core import NoReferenceError, WireError
+from fedvote.errors import NoReferenceError, WireError
 from fedvote.randomness import Key
 
 

@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import TensorDataset
 
-from fedvote.core import DataError
 from fedvote.data import from_arrays, from_torch
+from fedvote.errors import DataError
 
 X = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
 Y = np.array([0, 1, 1])

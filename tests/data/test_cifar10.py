@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedvote.core import DataError
 from fedvote.data.cifar10 import BINARY, CIFAR10, PYTHON, parse_python
 from fedvote.data.files import File
+from fedvote.errors import DataError
 
 NAMES = ["data_batch_1", "data_batch_2", "test_batch"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fedvote.core import DataError
 from fedvote.data.download import ATTEMPTS, Remote, fetch
+from fedvote.errors import DataError
 
 CONTENT = bytes(range(256)) * 1000
 

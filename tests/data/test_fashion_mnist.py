@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from fedvote.core import DataError
 from fedvote.data.fashion_mnist import FILES, REMOTES, FashionMNIST, parse_idx
 from fedvote.data.files import File
+from fedvote.errors import DataError
 
 # 2 images of 2 x 3 and 1 image, as bytes: magic, sizes, values
 PUBLISHED = {

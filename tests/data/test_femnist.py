@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedvote.core import DataError
 from fedvote.data import femnist
 from fedvote.data.femnist import FEMNIST
+from fedvote.errors import DataError
 
 Leaf = dict[str, Any]
 

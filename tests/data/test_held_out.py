@@ -10,8 +10,9 @@ import torch
 from rich.console import Console
 
 import fedvote
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.validation import hold_out
+from fedvote.errors import ConfigError, DataError
 from fedvote.runs.config import read
 from fedvote.runs.experiment import dataset, division, simulation
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.partition import IID, PARTITIONS, Dirichlet, Partition, Shards, Uneven, Writer, divide
 from fedvote.data.partition.dirichlet import draw, take_turns
 from fedvote.data.show import class_counts
+from fedvote.errors import ConfigError, DataError
 from fedvote.randomness import Key
 
 Toy = Callable[..., Dataset]

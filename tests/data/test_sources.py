@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fedvote import data
-from fedvote.core import ConfigError, DataError
 from fedvote.data.digits import is_test
+from fedvote.errors import ConfigError, DataError
 
 FILED = ["fashion-mnist", "cifar10", "femnist"]
 

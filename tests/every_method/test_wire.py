@@ -10,7 +10,8 @@ import torch
 
 from fedvote import FedAvg, FedVote
 from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
-from fedvote.core import Codec, WireError
+from fedvote.core import Codec
+from fedvote.errors import WireError
 from fedvote.randomness import Key
 from fedvote.rounds import (
     HELD,

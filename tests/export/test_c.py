@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, Examples, ModelError
+from fedvote.core import Examples
+from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import Program, accuracy, export_c
 from fedvote.export.c import program as program_module
 from fedvote.export.c.buffers import first_fit

@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, Examples, ModelError
+from fedvote.core import Examples
+from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import export_c
 from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import accuracy, export_onnx

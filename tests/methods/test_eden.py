@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.methods import Eden
 from fedvote.methods.eden import compress, hadamard, random_signs, restore
 from fedvote.network.network import Network

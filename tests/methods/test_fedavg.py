@@ -8,7 +8,8 @@ from torch import nn
 
 from fedvote import FedAvg, Network
 from fedvote.aggregate import CentredClipping, Krum, Mean, Median, TrimmedMean
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.runs.config import read
 from tests.toy import CLIENTS, Federation, batches, dataset, examples, keys, module, three_weights

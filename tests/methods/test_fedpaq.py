@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import FedAvg
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.methods import FedPAQ
 from fedvote.methods.fedpaq import qsgd
 from fedvote.network.network import Network

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from fedvote import FedVote, Simulation
 from fedvote.codecs import Header, unpack
-from fedvote.core import Batches, ConfigError, State, WireError
+from fedvote.core import Batches, State
+from fedvote.errors import ConfigError, WireError
 from fedvote.methods import fedvote as module
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.methods import FetchSGD
 from fedvote.methods.fetchsgd import CountSketch, largest
 from fedvote.methods.update import flat

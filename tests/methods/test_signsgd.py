@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from fedvote.core import Batches, ConfigError, Examples, State
+from fedvote.core import Batches, Examples, State
+from fedvote.errors import ConfigError
 from fedvote.methods import SignSGD
 from fedvote.methods.signsgd import majority
 from fedvote.randomness import Key

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import Simulation
-from fedvote.core import Batches, ConfigError, Examples
+from fedvote.core import Batches, Examples
 from fedvote.data.partition import IID
+from fedvote.errors import ConfigError
 from fedvote.methods import SignSGD, Signum
 from fedvote.network.network import Network
 from fedvote.randomness import Key

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote.core import ConfigError, ModelError
+from fedvote.errors import ConfigError, ModelError
 from fedvote.models import make_model
 from fedvote.network.cost import Cost, costs, parse_shape
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 from fedvote.network.network import Network
 from fedvote.network.validate import problems
 

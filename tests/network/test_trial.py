@@ -8,7 +8,7 @@ import pytest
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 from fedvote.network.network import Network
 from tests.network.cases import CASES, Case, every_case
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 from fedvote.models import MODELS
 from fedvote.network.network import Network, votable_weights
 from tests.network.cases import Tied

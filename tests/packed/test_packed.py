@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedvote import packed, quantize
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.packed import Counter, Packed, agreements, count, pack, plain, tally
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fedvote.aggregate import Krum
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.paper import EXPERIMENTS, Asked
 from fedvote.paper.comparison import Comparison, configured, name_of
 from fedvote.paper.costs import PRINTED, counted

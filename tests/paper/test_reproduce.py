@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fedvote.cli import main
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.paper import EXPERIMENTS, Asked
 from fedvote.paper.reproduce import reproduce
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.report import write_report
 from fedvote.report.headline import decimal, duration, headlines, size
 from fedvote.report.html_tables import spans

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]

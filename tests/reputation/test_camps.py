@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks import Inverse
-from fedvote.core import ConfigError, State
+from fedvote.core import State
 from fedvote.engines.simulate import Simulation
+from fedvote.errors import ConfigError
 from fedvote.methods import FedVote
 from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_by_shared_random, round_stack, tally
 from fedvote.randomness import Key

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.quantize import BINARY, TERNARY
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Proportional, Verdict

@@ -13,7 +13,7 @@ import pytest
 
 from fedvote import FedAvg, FedVote
 from fedvote.runs.config import Config, FlowerConfig, ModelConfig, presets, read
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import IID, Dirichlet, Shards
 from fedvote.methods import METHODS

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from fedvote import FedAvg, FedVote
 from fedvote.runs import experiment
 from fedvote.runs.config import Config, FederationConfig, LocalConfig, read
-from fedvote.core import ConfigError, DataError
+from fedvote.errors import ConfigError, DataError
 from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.experiment import configure, run
 from fedvote.federation import Snapshot
@@ -273,7 +273,7 @@ def test_nobody_else_in_a_process_works_on_its_run(tmp_path: Path) -> None:
 def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.claim(SMALL, resume=False)
-    claim = "import sys, pathlib; from fedvote.folder import RunFolder as R; f = R(pathlib.Path(sys.argv[1])); "
+    claim = "import sys, pathlib; from fedvote.runs.folder import RunFolder as R; f = R(pathlib.Path(sys.argv[1])); "
     command = [sys.executable, "-c", claim + "f.claim(f.config(), True)", str(folder.path)]
     second = subprocess.run(command, capture_output=True, text=True, check=False)
     assert second.returncode == 1 and "is the folder of a run that is going on" in second.stderr

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from fedvote.cli import app
 from fedvote.runs.config import Config
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.runs.keys import settings
 from fedvote.methods import METHODS
 from fedvote.reputation import REPUTATIONS

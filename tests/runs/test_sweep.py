@@ -10,7 +10,7 @@ import pytest
 
 from fedvote.cli import main
 from fedvote.runs.config import read
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.runs.sweep import GRIDS, Point, best, means, points, save, sweep
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.method import ELEMENTWISE, FUSED
 from fedvote.models import MODELS
 from fedvote.network.network import Network

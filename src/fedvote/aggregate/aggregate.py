@@ -9,7 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError, Message, State
+from fedvote.core import Message, State
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fedvote.aggregate.aggregate import Aggregate
 from fedvote.aggregate.blocks import combine, distances
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

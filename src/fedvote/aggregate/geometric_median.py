@@ -19,7 +19,7 @@ from fedvote.aggregate.aggregate import Aggregate
 from fedvote.aggregate.blocks import combine, distances
 from fedvote.aggregate.centred_clipping import clipped_mean
 from fedvote.aggregate.median import median
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

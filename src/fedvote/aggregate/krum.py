@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fedvote.aggregate.aggregate import Aggregate, refuse_unequal
 from fedvote.aggregate.blocks import squared_distances
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

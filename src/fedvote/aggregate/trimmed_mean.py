@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedvote.aggregate.aggregate import Coordinatewise, refuse_unequal
 from fedvote.aggregate.blocks import blocks
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from typing import ClassVar
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.collusion import sent_about, spread
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 
 LARGEST_SHARE = 0.999
 

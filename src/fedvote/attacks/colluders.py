@@ -18,7 +18,8 @@ from fedvote.attacks.collusion import consensus
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
 from fedvote.attacks.random import Random
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
 INTENTIONS: dict[str, type[Attack]] = {"inverse": Inverse, "label-flip": LabelFlip, "random": Random}

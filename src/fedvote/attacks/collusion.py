@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally, threshold_binary
 from fedvote.randomness import Key
 

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.omniscient import Omniscient
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

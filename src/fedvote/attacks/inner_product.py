@@ -18,7 +18,8 @@ from typing import ClassVar
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.collusion import sent_about
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
 

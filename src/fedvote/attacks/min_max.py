@@ -25,7 +25,8 @@ from torch import Tensor
 from fedvote.aggregate.blocks import squared_distances
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.collusion import check_flip, flips, spread
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
 DIRECTIONS = ("unit", "std", "sign")

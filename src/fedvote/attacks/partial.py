@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.inverse import Inverse
-from fedvote.core import ConfigError, Message
+from fedvote.core import Message
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

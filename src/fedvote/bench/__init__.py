@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 Rows = list[dict[str, Any]]
 # imported late: each may need an extra of its own

@@ -18,7 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedvote.core import ModelError, Weights
+from fedvote.core import Weights
+from fedvote.errors import ModelError
 from fedvote.export.c import Program
 from fedvote.export.c.compiled import Answers, can_compile, compiled
 from fedvote.export.network_file import Deployed

@@ -18,10 +18,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.bench import memory
-from fedvote.core import ConfigError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data.partition import IID
 from fedvote.engines.simulate import Simulation
 from fedvote.engines.simulate.chunks import Chunks
+from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote
 from fedvote.models import MODELS

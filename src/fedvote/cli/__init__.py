@@ -14,7 +14,7 @@ import typer.core
 from fedvote.cli.data import data_app
 from fedvote.cli.deploy import deploy_app
 from fedvote.cli.options import Settings
-from fedvote.core import FedVoteError
+from fedvote.errors import FedVoteError
 
 typer.core.HAS_RICH = False  # our help is plain text: with rich installed, its brackets would be escaped
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedvote.codecs import coder_process as coder
-from fedvote.core import ConfigError, WireError
+from fedvote.errors import ConfigError, WireError
 
 Probabilities = coder.Probabilities
 Blocks = Sequence[tuple[coder.Symbols, Probabilities]]

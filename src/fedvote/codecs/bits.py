@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.core import WireError
+from fedvote.errors import WireError
 
 
 def pack_bits(bits: Tensor) -> bytes:

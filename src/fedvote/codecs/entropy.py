@@ -26,7 +26,8 @@ from fedvote.codecs.not_a_ballot import not_a_ballot
 from fedvote.codecs.pending import then
 from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
 from fedvote.codecs.ternary import Ternary
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
 PLAIN, CODED = b"\0", b"\1"

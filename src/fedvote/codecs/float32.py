@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 LARGEST = 2.0**30  # so that whatever is made of the numbers of many clients is finite, too
 

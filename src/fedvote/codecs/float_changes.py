@@ -18,7 +18,8 @@ from fedvote.codecs.float32 import LARGEST, Float32
 from fedvote.codecs.positions import read_positions, weigh_positions, write_positions
 from fedvote.codecs.reference import CHECKSUM, bits_of, checksum, read_reference
 from fedvote.codecs.ternary import Ternary
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 ALL, SOME, SIGNS, SIGNS_OR_NONE = b"\0", b"\1", b"\2", b"\3"
 

@@ -25,7 +25,8 @@ from itertools import groupby
 import torch
 
 from fedvote.codecs.pending import wait_for
-from fedvote.core import Codec, Length, Message, UnwritableError, WireError
+from fedvote.core import Codec, Length, Message
+from fedvote.errors import UnwritableError, WireError
 
 MAGIC, VERSION = b"FVOT", 5
 HEAD = struct.Struct("<4sHIi8s16sB")

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fedvote.codecs.pending import then
 from fedvote.codecs.reference import CHECKSUM, bits_of, checksum, read_reference
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 KNOWN, SENT = b"\0", b"\1"
 

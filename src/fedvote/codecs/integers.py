@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.bits import pack_bits, unpack_bits
-from fedvote.core import Codec, WireError
+from fedvote.core import Codec
+from fedvote.errors import WireError
 
 
 @dataclass(frozen=True)

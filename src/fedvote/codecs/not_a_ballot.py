@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from fedvote.core import NO_VOTE, UnwritableError, WireError
+from fedvote.core import NO_VOTE
+from fedvote.errors import UnwritableError, WireError
 
 
 def not_a_ballot(x: Tensor, count: int, alphabet: Sequence[int]) -> WireError:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.bits import pack_bits, unpack_bits
-from fedvote.core import WireError
+from fedvote.errors import WireError
 
 HEAD = struct.Struct("<IB")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fedvote.core import WireError
+from fedvote.errors import WireError
 
 UNIT = 1 << 16
 Shares = npt.NDArray[np.int64]

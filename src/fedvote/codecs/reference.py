@@ -8,7 +8,7 @@ import zlib
 import torch
 from torch import Tensor
 
-from fedvote.core import NoReferenceError, WireError
+from fedvote.errors import NoReferenceError, WireError
 
 CHECKSUM = struct.Struct("<I")
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.tallies import Tallies
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.float32 import Float32
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 
 @dataclass(frozen=True)

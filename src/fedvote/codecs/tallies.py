@@ -24,7 +24,8 @@ from fedvote.codecs.integers import Integers
 from fedvote.codecs.pending import then
 from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
 from fedvote.codecs.reference import CHECKSUM, checksum, read_reference
-from fedvote.core import Codec, Length, WireError
+from fedvote.core import Codec, Length
+from fedvote.errors import WireError
 
 PLANES, CODED, AGAINST = b"\0", b"\1", b"\2"
 MOST_VALUES = 4097  # with more, the shares themselves are too long

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs.not_a_ballot import not_a_ballot
-from fedvote.core import Codec, WireError
+from fedvote.core import Codec
+from fedvote.errors import WireError
 
 PLACES = (81, 27, 9, 3, 1)
 VOTES_OF_BYTE = np.stack([np.arange(243) // place % 3 for place in PLACES], 1).astype(np.int8) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.arrays import from_arrays, from_torch
 from fedvote.data.cifar10 import CIFAR10
 from fedvote.data.digits import Digits
@@ -13,6 +13,7 @@ from fedvote.data.fashion_mnist import FashionMNIST
 from fedvote.data.femnist import FEMNIST
 from fedvote.data.files import File, Status
 from fedvote.data.source import Source, data_folder
+from fedvote.errors import ConfigError, DataError
 
 __all__ = [
     "DATASETS",

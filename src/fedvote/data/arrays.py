@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.core import DataError, Dataset, Examples
+from fedvote.core import Dataset, Examples
+from fedvote.errors import DataError
 
 ArrayLike = np.ndarray | Tensor | Sequence[Any]
 

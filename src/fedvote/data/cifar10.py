@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedvote.core import DataError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data.download import Progress, Remote, fetch
 from fedvote.data.files import File, inspect, judge
 from fedvote.data.source import Source
+from fedvote.errors import DataError
 from fedvote.system.atomic_file import write
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)

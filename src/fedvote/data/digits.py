@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedvote.core import DataError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data.download import Progress
 from fedvote.data.files import File
 from fedvote.data.source import Source
+from fedvote.errors import DataError
 
 MEAN = (0.3052,)  # measured on the training set
 STD = (0.3760,)

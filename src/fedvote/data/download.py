@@ -11,7 +11,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fedvote.core import DataError
+from fedvote.errors import DataError
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are done and the bytes in total."""

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedvote.core import DataError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data.download import Progress, Remote, fetch
 from fedvote.data.files import File, inspect
 from fedvote.data.source import Source
+from fedvote.errors import DataError
 
 MEAN, STD = (0.2860,), (0.3530,)
 CLASSES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")

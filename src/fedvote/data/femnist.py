@@ -19,10 +19,11 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from fedvote.core import DataError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data.download import Progress
 from fedvote.data.files import File, Status
 from fedvote.data.source import Source
+from fedvote.errors import DataError
 
 MEAN, STD = (0.9627,), (0.1613,)  # measured on the training images of 360 writers
 CLASSES = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)

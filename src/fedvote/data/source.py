@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedvote.core import DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.download import Progress
 from fedvote.data.files import File, Status, inspect
+from fedvote.errors import DataError
 
 
 def data_folder() -> Path:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from fedvote.core import DataError, Dataset
+from fedvote.core import Dataset
+from fedvote.errors import DataError
 
 
 def hold_out(data: Dataset, share: float, rng: np.random.Generator) -> Dataset:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from fedvote.core import ConfigError, Dataset
+from fedvote.core import Dataset
+from fedvote.errors import ConfigError
 from fedvote.export import c, onnx
 from fedvote.export.c.compiled import can_compile
 from fedvote.export.exported import Exported

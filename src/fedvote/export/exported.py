@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedvote.core import ConfigError, ModelError
+from fedvote.errors import ConfigError, ModelError
 from fedvote.export.network_file import Deployed
 
 TOLERANCE = 1e-3  # of the largest output, by which answers in floats may differ

@@ -14,7 +14,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from fedvote.core import Codec, ConfigError, Weights, WireError, scaled
+from fedvote.core import Codec, Weights, scaled
+from fedvote.errors import ConfigError, WireError
 from fedvote.export.network_header import CODECS, DTYPES, About
 from fedvote.federation import Federation, Snapshot
 from fedvote.models import MODELS, make_model

@@ -21,7 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedvote.core import ConfigError, Examples, FedVoteError, ModelError, reason
+from fedvote.core import Examples
+from fedvote.errors import ConfigError, FedVoteError, ModelError, reason
 from fedvote.export.exported import Exported, agreement, checked, examples
 from fedvote.export.int8 import grouped_outputs, with_int8
 from fedvote.export.network_file import Deployed

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from fedvote.codecs import Binary, Float32
 from fedvote.codecs.bits import unpack_bits
-from fedvote.core import Batches, Codec, ConfigError, Message, State
+from fedvote.core import Batches, Codec, Message, State
+from fedvote.errors import ConfigError
 from fedvote.methods.update import FloatMethod, flat, move
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary

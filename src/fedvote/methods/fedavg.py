@@ -9,7 +9,8 @@ import torch
 
 from fedvote.aggregate import AGGREGATES, Aggregate, Mean
 from fedvote.codecs import Float32
-from fedvote.core import Batches, Codec, ConfigError, Message, State
+from fedvote.core import Batches, Codec, Message, State
+from fedvote.errors import ConfigError
 from fedvote.methods.update import FloatMethod
 from fedvote.network.network import Network
 from fedvote.randomness import Key

@@ -27,7 +27,8 @@ from torch import Tensor
 from fedvote.codecs import EntropyVotes, Float32, Signed
 from fedvote.codecs.signed import whole_numbers
 from fedvote.codecs.vote_contexts import by_random_number
-from fedvote.core import Batches, Codec, ConfigError, Message, State
+from fedvote.core import Batches, Codec, Message, State
+from fedvote.errors import ConfigError
 from fedvote.methods.update import FloatMethod, move
 from fedvote.network.network import Network
 from fedvote.quantize import TERNARY

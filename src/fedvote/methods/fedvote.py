@@ -18,7 +18,8 @@ from torch import Tensor
 from fedvote.aggregate.mean import weighted_sum
 from fedvote.codecs import Binary, EntropyVotes, Float32, IfChanged, Integers, Tallies, Ternary
 from fedvote.codecs.vote_contexts import contexts
-from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights, WireError
+from fedvote.core import Batches, Codec, Message, State, Weights
+from fedvote.errors import ConfigError, WireError
 from fedvote.method import Method, layerwise
 from fedvote.network.network import Network
 from fedvote.quantize import (

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from fedvote.codecs import Sketch
 from fedvote.codecs.bits import unpack_bits
-from fedvote.core import Batches, Codec, ConfigError, Message, State
+from fedvote.core import Batches, Codec, Message, State
+from fedvote.errors import ConfigError
 from fedvote.methods.update import FloatMethod, check_above_zero, flat, move
 from fedvote.network.network import Network
 from fedvote.randomness import Key

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from fedvote.core import Batches, ConfigError, Message, State
+from fedvote.core import Batches, Message, State
+from fedvote.errors import ConfigError
 from fedvote.methods.signsgd import SignSGD
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary

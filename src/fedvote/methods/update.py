@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs import Float32, FloatChanges, IfChanged
-from fedvote.core import Batches, Codec, ConfigError, Message, State, Weights
+from fedvote.core import Batches, Codec, Message, State, Weights
+from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.training.descent import descend

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch import nn
 
-from fedvote.core import ConfigError, reason
+from fedvote.errors import ConfigError, reason
 from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
 from fedvote.models.small_cnn import small_cnn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 
 
 def conv(inputs: int, outputs: int, kernel: int, pool: bool = False) -> list[nn.Module]:

@@ -20,7 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import ConfigError, ModelError
+from fedvote.errors import ConfigError, ModelError
 from fedvote.network.network import Network
 from fedvote.network.validate import VOTABLE
 from fedvote.randomness import Key

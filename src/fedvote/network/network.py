@@ -22,7 +22,8 @@ from torch.func import functional_call, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import ModelError, State, Weights, reason
+from fedvote.core import State, Weights
+from fedvote.errors import ModelError, reason
 from fedvote.network.products import as_products
 from fedvote.network.validate import VOTABLE, problems, refuse
 from fedvote.randomness import Key

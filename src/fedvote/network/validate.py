@@ -8,7 +8,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 
 VOTABLE = (
     nn.Linear,

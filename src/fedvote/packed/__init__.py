@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.packed import plain
 
 Alphabet = tuple[int, ...]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.bench import table
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.paper.experiment import Asked
 from fedvote.paper.runs import Cell, Record, Runs
 from fedvote.paper.views import Show

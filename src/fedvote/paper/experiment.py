@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.report.chart import Page
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.paper import EXPERIMENTS, Asked, Found
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag

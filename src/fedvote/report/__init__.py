@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.report.page import page
 from fedvote.report.run_page import read_runs
 from fedvote.system.atomic_file import write

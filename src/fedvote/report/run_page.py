@@ -10,7 +10,7 @@ from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.runs.folder import read_records
 
 Record = Mapping[str, Any]

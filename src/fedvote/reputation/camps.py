@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 from fedvote import packed
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.quantize import BINARY
 from fedvote.randomness import Key
 from fedvote.reputation.copied_votes import COPIED, copied_votes

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.quantize import plurality, tally
 from fedvote.randomness import Key
 from fedvote.reputation.reputation import Ballots, Reputation

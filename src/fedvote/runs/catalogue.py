@@ -10,7 +10,7 @@ from typing import Any
 from fedvote.aggregate import AGGREGATES
 from fedvote.attacks import ATTACKS
 from fedvote.runs.config import presets
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import PARTITIONS
 from fedvote.methods import METHODS

@@ -10,7 +10,8 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.federation import Snapshot
 from fedvote.system.tensor_file import save_tensors
 

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.federation import check_numbers
 from fedvote.method import Method

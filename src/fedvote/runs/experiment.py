@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from fedvote.attacks import Nothing
 from fedvote.runs.config import Config, read
-from fedvote.core import ConfigError, DataError, Dataset, FedVoteError, reason
+from fedvote.core import Dataset
+from fedvote.errors import ConfigError, DataError, FedVoteError, reason
 from fedvote.randomness import Key
 from fedvote.data import DATASETS, load
 from fedvote.data.validation import hold_out

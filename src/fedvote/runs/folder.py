@@ -18,7 +18,7 @@ import torch
 
 import fedvote
 from fedvote.runs.config import Config, read
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.data.show import class_counts
 from fedvote.system.atomic_file import ENDING, write
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round

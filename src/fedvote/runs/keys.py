@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedvote.runs.config import Config
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.registry import name_of
 
 REMARK = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)

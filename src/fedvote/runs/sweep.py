@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.runs.config import read
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.system.atomic_file import write
 from fedvote.runs.experiment import run
 from fedvote.runs.folder import RunFolder, uncounted

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.registry import find, name_of
 
 Table = dict[str, Any]

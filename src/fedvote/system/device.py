@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 

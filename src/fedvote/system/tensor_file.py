@@ -8,7 +8,8 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from fedvote.core import ConfigError, State
+from fedvote.core import State
+from fedvote.errors import ConfigError
 from fedvote.system.atomic_file import atomic_file
 
 

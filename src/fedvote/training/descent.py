@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 from fedvote import contracts
-from fedvote.core import Batches, ConfigError
+from fedvote.core import Batches
+from fedvote.errors import ConfigError
 from fedvote.network.network import Network, Vector, channels_last
 from fedvote.system.threads import on_every_core
 

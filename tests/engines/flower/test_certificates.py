@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
-from fedvote.core import ConfigError
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
+from fedvote.errors import ConfigError
 
 
 def shake_hands(made: Certificates, authority: Path, host: str) -> None:

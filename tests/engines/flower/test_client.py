@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from fedvote.core import ConfigError, DataError
 from fedvote.engines.flower.client import NODE_KEYS, take_turn
 from fedvote.engines.flower.local_data import servers_site
 from fedvote.engines.flower.messages import read_task
 from fedvote.engines.flower.server import Server
+from fedvote.errors import ConfigError, DataError
 from fedvote.runs.config import Config
 from tests.engines.flower.grid import Reply, grid_of, small
 

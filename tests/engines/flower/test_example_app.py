@@ -10,9 +10,9 @@ import pytest
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 
-from fedvote.core import ConfigError
 from fedvote.engines.flower.local_federation import APP
 from fedvote.engines.flower.server_app import DEFAULTS, serve
+from fedvote.errors import ConfigError
 from fedvote.runs.config import read
 from tests.engines.flower.grid import FakeGrid, after, grid_of
 

@@ -10,9 +10,9 @@ from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
-from fedvote.core import WireError
 from fedvote.engines.flower.inflation import LISTED, at_most
 from fedvote.engines.flower.messages import Task, answer, ask
+from fedvote.errors import WireError
 from tests.engines.flower.grid import FakeGrid, grid_of, number, run
 from tests.engines.flower.test_messages import PROBLEM
 

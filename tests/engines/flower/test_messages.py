@@ -8,9 +8,9 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
 import fedvote
-from fedvote.core import ConfigError, WireError
 from fedvote.engines.flower import messages
 from fedvote.engines.flower.messages import Problem, Task, answer, ask, read_answer, read_task, size
+from fedvote.errors import ConfigError, WireError
 from tests.engines.flower.grid import FakeGrid
 
 FILES = (("/srv/net.py", "0f"), ("/srv/rule.py", "f0"))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from flwr.app import Message, UserConfig
 
-from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import read_answer
 from fedvote.engines.flower.server_app import serve
+from fedvote.errors import ConfigError
 from fedvote.runs.experiment import run as resume_here
 from fedvote.runs.folder import RunFolder
 from tests.engines.flower.grid import (

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
-from fedvote.core import ConfigError
 from fedvote.engines.flower.certificates import make_key
 from fedvote.engines.flower.roster import Roster, identity, identity_in, keys_in, load_roster, save_roster
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

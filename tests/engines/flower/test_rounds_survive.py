@@ -10,10 +10,10 @@ import httpx
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
-from fedvote.core import ConfigError
 from fedvote.engines.flower.messages import answer, read_answer
 from fedvote.engines.flower.poll import NoQuorum
 from fedvote.engines.flower.roster import identity
+from fedvote.errors import ConfigError
 from fedvote.runs.experiment import simulation
 from fedvote.runs.folder import RunFolder
 from tests.engines.flower.grid import (

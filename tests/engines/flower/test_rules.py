@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fedvote.codecs import Parcel
-from fedvote.core import ConfigError
 from fedvote.engines.flower.mailbox import Answer, Errand
 from fedvote.engines.flower.poll import TRIES, Poll
+from fedvote.errors import ConfigError
 from fedvote.runs.config import FlowerConfig
 
 

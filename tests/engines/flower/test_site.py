@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from fedvote.core import ConfigError, DataError
 from fedvote.data import load
 from fedvote.engines.flower.local_data import clients_site, servers_site
 from fedvote.engines.flower.messages import Problem
+from fedvote.errors import ConfigError, DataError
 from fedvote.randomness import Key
 from tests.engines.flower.grid import SMALL, small
 

@@ -11,7 +11,7 @@ sys.modules["flwr"] = None
 import importlib.util
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "flwr" else find(name, *rest)
-import fedvote, fedvote.cli, fedvote.experiment
+import fedvote, fedvote.cli, fedvote.runs.experiment
 assert not any(name.startswith("flwr.") for name in sys.modules)
 fedvote.cli.main(["deploy", "local"])
 """

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from fedvote import contracts
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
 from fedvote.data.partition.dirichlet import Dirichlet
 from fedvote.data.partition.iid import IID
 from fedvote.data.partition.shards import Shards
 from fedvote.data.partition.uneven import Uneven
 from fedvote.data.partition.writer import Writer
+from fedvote.errors import ConfigError, DataError
 
 __all__ = ["IID", "PARTITIONS", "Dirichlet", "Partition", "Shards", "Uneven", "Writer", "divide"]
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition, labels
+from fedvote.errors import ConfigError, DataError
 
 TURN = 8  # examples a client draws before the next one does
 NEGLIGIBLE = 1e-12  # a mixture with less than this left on the classes that are left says nothing about them

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedvote.core import ConfigError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition, labels
+from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)

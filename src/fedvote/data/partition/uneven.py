@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedvote.core import DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition, labels
 from fedvote.data.partition.dirichlet import check_numbers, deal
+from fedvote.errors import DataError
 
 TRIES = 1000  # divisions that are drawn before it is said that none will do
 

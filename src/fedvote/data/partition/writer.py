@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedvote.core import ConfigError, DataError, Dataset
+from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
+from fedvote.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)

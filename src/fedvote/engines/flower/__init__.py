@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 if find_spec("flwr") is None:
     raise ConfigError("the Flower engine needs flwr, which is not installed: pip install '.[flower]' in a clone")

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 
 DAYS = 365
 HERE = ("localhost", "127.0.0.1")  # where Flower's own programs on the server look for it, by TLS as all others

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from flwr.app import Context
 
-from fedvote.core import ConfigError, DataError, Examples
+from fedvote.core import Examples
 from fedvote.engines.flower.client_memory import Memory
 from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.messages import Problem, Task
+from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
 from fedvote.rounds import clients_turn, held_before, hostile_turn, read_broadcast

@@ -17,7 +17,7 @@ from flwr.app.message.arraychunk import ArrayChunk
 from flwr.supercore.inflatable.inflatable_object import get_object_body, get_object_children_ids_from_object_content
 from flwr.supercore.inflatable.inflatable_utils import inflatable_class_registry
 
-from fedvote.core import WireError
+from fedvote.errors import WireError
 
 LISTED = 2**20  # bytes that say which chunks an array has: enough for 70 GiB of them
 _left = threading.local()  # bytes: how many more this thread may make, where there is a limit

@@ -17,9 +17,10 @@ from zipfile import BadZipFile
 import numpy as np
 import torch
 
-from fedvote.core import DataError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
 from fedvote.engines.flower.messages import Problem
+from fedvote.errors import DataError
 from fedvote.federation import Federation
 from fedvote.registry import find
 from fedvote.runs.config import Config

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedvote.core import ConfigError, FedVoteError
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
+from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder

@@ -16,9 +16,9 @@ import httpx
 from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
-from fedvote.core import NoReferenceError, WireError, reason
 from fedvote.engines.flower.inflation import at_most
 from fedvote.engines.flower.messages import Task, ask, read_answer, size
+from fedvote.errors import NoReferenceError, WireError, reason
 
 LONGEST = 200  # characters of what a client says of itself, which is kept in files
 AT_ONCE = 64  # replies that are looked for at a time; others wait for their turn

@@ -9,7 +9,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, Rec
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 import fedvote
-from fedvote.core import ConfigError, WireError
+from fedvote.errors import ConfigError, WireError
 
 BROADCAST, TASK, BALLOT, FRAME = "broadcast", "task", "ballot", "frame"
 CHUNKED = 2**22  # bytes above which a frame travels in chunks, as an array, which Flower moves faster

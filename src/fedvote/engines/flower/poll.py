@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedvote.codecs import Parcel
-from fedvote.core import FedVoteError, WireError
 from fedvote.engines.flower.mailbox import Answer
+from fedvote.errors import FedVoteError, WireError
 from fedvote.runs.config import FlowerConfig
 
 TRIES = 3  # how often a client is asked until the next deadline, if asking again may help

@@ -20,7 +20,7 @@ from typing import Protocol
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.system.atomic_file import write
 
 FILE = "roster.json"

@@ -14,12 +14,12 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from fedvote.codecs import Parcel
-from fedvote.core import ConfigError
 from fedvote.engines.flower.local_data import dtype_name
 from fedvote.engines.flower.mailbox import Post
 from fedvote.engines.flower.messages import Problem, Task
 from fedvote.engines.flower.poll import NoQuorum, Poll
 from fedvote.engines.flower.roster import Roster, load_roster, save_roster
+from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.network.network import Network
 from fedvote.randomness import Key

@@ -13,10 +13,10 @@ from pathlib import Path
 from flwr.app import Context, UserConfig
 from flwr.serverapp import Grid, ServerApp
 
-from fedvote.core import ConfigError
 from fedvote.engines.flower.local_data import servers_site
 from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.flower.server import Server
+from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
 from fedvote.report import write_report
 from fedvote.runs.config import Config, read

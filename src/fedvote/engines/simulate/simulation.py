@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.codecs import pack_stack, weigh_stack
-from fedvote.core import ConfigError, Dataset, Examples
+from fedvote.core import Dataset, Examples
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition, divide
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import Ahead
+from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot, check_numbers, traffic
 from fedvote.method import Method
 from fedvote.methods import FedVote

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 from fedvote.export.c.buffers import Step
 from fedvote.export.c.constants import Constants, c_float
 from fedvote.export.onnx import INPUT, OUTPUT

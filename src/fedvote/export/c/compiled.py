@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedvote.core import ConfigError, Examples, ModelError
+from fedvote.core import Examples
+from fedvote.errors import ConfigError, ModelError
 
 Answers = Callable[[Tensor], NDArray[Any]]
 COMPILER = "cc"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedvote.core import ModelError
+from fedvote.errors import ModelError
 from fedvote.export.packing import pack
 
 CHUNK = 8  # bytes of votes at a time, as in runtime.c

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fedvote.core import ConfigError
+from fedvote.errors import ConfigError
 from fedvote.export.c.buffers import places
 from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
