@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from fedvote import FedAvg, FedVote
-from fedvote.runs.config import Config, FlowerConfig, ModelConfig, presets, read
-from fedvote.errors import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import IID, Dirichlet, Shards
+from fedvote.errors import ConfigError
 from fedvote.methods import METHODS
 from fedvote.models import MODELS, make_model
 from fedvote.quantize import Erf
-from fedvote.reputation import Proportional, Uniform
-from fedvote.runs.toml_tables import apply, as_table, build, to_toml
 from fedvote.registry import find
+from fedvote.reputation import Proportional, Uniform
+from fedvote.runs.config import Config, FlowerConfig, ModelConfig, presets, read
+from fedvote.runs.toml_tables import apply, as_table, build, to_toml
 
 OWN = """
 from dataclasses import dataclass

@@ -20,14 +20,14 @@ import torch
 from safetensors.torch import save_file
 
 from fedvote import FedAvg, FedVote
-from fedvote.runs import experiment
-from fedvote.runs.config import Config, FederationConfig, LocalConfig, read
 from fedvote.errors import ConfigError, DataError
-from fedvote.runs.checkpoint import load_snapshot
-from fedvote.runs.experiment import configure, run
 from fedvote.federation import Snapshot
-from fedvote.runs.folder import NETWORK, RunFolder, differences
 from fedvote.reputation import Proportional
+from fedvote.runs import experiment
+from fedvote.runs.checkpoint import load_snapshot
+from fedvote.runs.config import Config, FederationConfig, LocalConfig, read
+from fedvote.runs.experiment import configure, run
+from fedvote.runs.folder import NETWORK, RunFolder, differences
 from fedvote.runs.toml_tables import as_table, build
 from tests.toy import assert_same
 

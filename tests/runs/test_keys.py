@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from fedvote.cli import app
-from fedvote.runs.config import Config
 from fedvote.errors import ConfigError
-from fedvote.runs.keys import settings
 from fedvote.methods import METHODS
 from fedvote.reputation import REPUTATIONS
+from fedvote.runs.config import Config
+from fedvote.runs.keys import settings
 from fedvote.runs.toml_tables import as_table, build
 
 

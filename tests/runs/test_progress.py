@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fedvote.runs import progress
 from fedvote.federation import Snapshot
+from fedvote.runs import progress
 
 RECORD = {
     "round": 1, "uplink_bytes": 10**6, "uplink_bits_per_weight": 0.5, "downlink_bits_per_weight": 2.0,

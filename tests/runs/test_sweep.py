@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fedvote.cli import main
-from fedvote.runs.config import read
 from fedvote.errors import ConfigError
+from fedvote.runs.config import read
 from fedvote.runs.sweep import GRIDS, Point, best, means, points, save, sweep
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]

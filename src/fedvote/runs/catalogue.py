@@ -9,15 +9,15 @@ from typing import Any
 
 from fedvote.aggregate import AGGREGATES
 from fedvote.attacks import ATTACKS
-from fedvote.runs.config import presets
-from fedvote.errors import ConfigError
 from fedvote.data import DATASETS
 from fedvote.data.partition import PARTITIONS
+from fedvote.errors import ConfigError
 from fedvote.methods import METHODS
 from fedvote.models import MODELS
 from fedvote.paper import EXPERIMENTS
 from fedvote.quantize import NORMALISATIONS
 from fedvote.reputation import REPUTATIONS
+from fedvote.runs.config import presets
 
 KINDS: dict[str, Mapping[str, Any]] = {
     "methods": METHODS,

@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
-from fedvote.errors import ConfigError
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
+from fedvote.errors import ConfigError
 from fedvote.federation import check_numbers
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote

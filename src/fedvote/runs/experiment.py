@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedvote.attacks import Nothing
-from fedvote.runs.config import Config, read
 from fedvote.core import Dataset
-from fedvote.errors import ConfigError, DataError, FedVoteError, reason
-from fedvote.randomness import Key
 from fedvote.data import DATASETS, load
-from fedvote.data.validation import hold_out
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
-from fedvote.export.network_file import save_network
+from fedvote.data.validation import hold_out
 from fedvote.engines.simulate import Simulation
+from fedvote.errors import ConfigError, DataError, FedVoteError, reason
+from fedvote.export.network_file import save_network
 from fedvote.federation import Federation, Snapshot
-from fedvote.runs.folder import RunFolder
 from fedvote.models import make_model
+from fedvote.randomness import Key
 from fedvote.registry import find
+from fedvote.runs.config import Config, read
+from fedvote.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

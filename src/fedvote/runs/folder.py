@@ -17,14 +17,14 @@ from typing import Any
 import torch
 
 import fedvote
-from fedvote.runs.config import Config, read
-from fedvote.errors import ConfigError
 from fedvote.data.show import class_counts
-from fedvote.system.atomic_file import ENDING, write
-from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
+from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
 from fedvote.registry import absolute_name
+from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
+from fedvote.runs.config import Config, read
 from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.system.atomic_file import ENDING, write
 
 try:
     import fcntl

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedvote.runs.config import Config
 from fedvote.errors import ConfigError
 from fedvote.registry import name_of
+from fedvote.runs.config import Config
 
 REMARK = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedvote.runs.config import read
 from fedvote.errors import ConfigError
-from fedvote.system.atomic_file import write
+from fedvote.runs.config import read
 from fedvote.runs.experiment import run
 from fedvote.runs.folder import RunFolder, uncounted
 from fedvote.runs.progress import watch
+from fedvote.system.atomic_file import write
 
 SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets
 LONGEST = 180  # characters of the name of a run folder, before its seed
