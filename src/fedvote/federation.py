@@ -14,15 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import contracts
-from fedvote.attacks import Attack, Nothing
+from fedvote.attacks import ATTACKS, Attack
 from fedvote.core import Batches, Dataset, Examples, State, Weights
+from fedvote.data.batches import draw_batches, draw_order
+from fedvote.data.partition import divide
 from fedvote.errors import ConfigError
 from fedvote.method import Method
+from fedvote.methods import FedVote
 from fedvote.network.evaluate import judge
 from fedvote.network.network import Network
+from fedvote.plan import Plan
 from fedvote.randomness import Key
-from fedvote.rounds import draw_batches, draw_order
-from fedvote.system.device import half_precision, repeatable
+from fedvote.reputation.reputation import rule_of
+from fedvote.system.device import find_device, half_precision, repeatable
 
 CPU = torch.device("cpu")
 
@@ -52,26 +56,57 @@ class Federation:
     data: Dataset
     owned: Sequence[Tensor] = field(repr=False)  # the training examples of each client
     method: Method
-    rounds: int
-    cohort: int
-    steps: int
-    batch: int
-    epochs: float = 0.0  # passes over a client's own examples, instead of a number of steps
-    seed: int = 0
+    plan: Plan
     device: torch.device = CPU
-    precision: str = "auto"
-    compile: bool = False  # on a GPU, make kernels for this network first: up to half a minute, for faster rounds
-    evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
-    test_batch: int = 1000
-    calibrate_on: int = 1000  # training examples that measure the batch-norm statistics
-    attack: Attack = field(default_factory=Nothing)
-    hostile: tuple[int, ...] = ()  # who attacks; the server is never told
-    oracle: bool = False  # whether only honest clients take part: a yardstick, which no server could run
+    hostile: tuple[int, ...] = ()  # the clients that attack; the server is never told
+
+    @classmethod
+    def of(
+        cls,
+        network: nn.Module,
+        data: Dataset,
+        method: Method | None = None,
+        plan: Plan | None = None,
+        *,
+        owned: Sequence[Tensor] | None = None,
+        keep_float: Sequence[str] | None = None,
+        device: str = "auto",
+    ) -> Federation:
+        """Divide the data among the clients, and check that all parts fit.
+
+        `owned`: the training examples of each client, where they are divided already. `keep_float`: names of layers
+        (with * and ?) that are not voted on; not given: the last linear layer.
+        """
+        method, plan = method or FedVote(), plan or Plan()
+        for part, kind, example in (
+            (network, nn.Module, "torch.nn.Sequential(...)"),
+            (method, Method, "fedvote.FedAvg()"),
+            (data, Dataset, "fedvote.from_arrays(...)"),
+        ):
+            if not isinstance(part, kind):
+                raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+        method.check(plan.cohort)
+        functional = Network(network, plan.seed, keep_float)
+        functional.check(data.shape, len(data.classes))
+        _check_attack(plan.attack, method, functional)
+        _check_batches(plan, functional)
+        place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
+        half_precision(place, plan.engine.precision)  # refuses what the device cannot do
+        if owned is None:
+            parts = divide(plan.partition, data, clients, key.numpy("partition"), plan.local.batch)
+            owned = [torch.from_numpy(part) for part in parts]
+        else:
+            _check_owned(owned, clients, len(data.train))
+        hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
+        return cls(functional, data, owned, method, plan, place, tuple(sorted(hostile.tolist())))
 
     @property
     def data_elsewhere(self) -> bool:
         """Whether clients have data of their own, of which nothing is here."""
         return not any(len(part) for part in self.owned)
+
+    def key(self, round: int, client: int | None = None) -> Key:
+        return Key(self.plan.seed, round) if client is None else Key(self.plan.seed, round, client)
 
     def start(self) -> Snapshot:
         """Before round 1."""
@@ -85,11 +120,12 @@ class Federation:
 
     def placed(self) -> Network:
         """The network on the run's device, in its precision."""
-        return self.network.to(self.device, half_precision(self.device, self.precision), self.compile)
+        half = half_precision(self.device, self.plan.engine.precision)
+        return self.network.to(self.device, half, self.plan.engine.compile)
 
     def test(self) -> Examples:
         """The test examples in the order in which batches are cut, on the run's device."""
-        shuffled = torch.randperm(len(self.data.test), generator=Key(self.seed).torch("test"))
+        shuffled = torch.randperm(len(self.data.test), generator=Key(self.plan.seed).torch("test"))
         return self.data.test.rows(shuffled).to(self.device)
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
@@ -110,63 +146,88 @@ class Federation:
 
     def calibration(self, train: Examples) -> Tensor:
         """The inputs that measure the batch-norm statistics."""
-        lots = torch.randperm(len(train), generator=Key(self.seed).torch("calibration"))
-        return train.take(lots[: self.calibrate_on].to(train.y.device))[0]
+        order = torch.randperm(len(train), generator=Key(self.plan.seed).torch("calibration"))
+        return train.take(order[: self.plan.engine.calibrate_on].to(train.y.device))[0]
 
-    def drawn(self, key: Key) -> list[int]:
-        """The cohort of a round; an oracle sends the hostile ones away."""
-        drawn = sorted(key.numpy("cohort").choice(len(self.owned), self.cohort, replace=False).tolist())
-        return [client for client in drawn if not (self.oracle and client in self.hostile)]
+    def cohort(self, round: int) -> list[int]:
+        """The clients of a round; an oracle leaves out the hostile ones."""
+        drawn = self.key(round).numpy("cohort").choice(len(self.owned), self.plan.cohort, replace=False).tolist()
+        return [c for c in sorted(drawn) if not (self.plan.federation.oracle and c in self.hostile)]
 
     def orders(self, round: int) -> Orders:
         """In which order the clients of a round take their examples."""
-        cohort = self.drawn(Key(self.seed, round))
-        steps = self.turns([self.owned[client].shape[0] for client in cohort])
-        count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.batch
-        return {client: draw_order(self.owned[client], count, Key(self.seed, round, client)) for client in cohort}
+        cohort = self.cohort(round)
+        steps = self.steps([self.owned[client].shape[0] for client in cohort])
+        count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.plan.local.batch
+        return {client: draw_order(self.owned[client], count, self.key(round, client)) for client in cohort}
 
     def batches(
         self, train: Examples, keys: Sequence[Key], idle: bool = False, orders: Orders | None = None
     ) -> Batches:
         """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
         owned = [self.owned[key.client] for key in keys]
-        steps = 0 if idle else self.turns([rows.shape[0] for rows in owned])
-        known = [orders[key.client] for key in keys] if orders else None
-        batches = draw_batches(train, owned, steps, self.batch, keys, known)
+        steps = 0 if idle else self.steps([rows.shape[0] for rows in owned])
+        drawn = [orders[key.client] for key in keys] if orders else None
+        batches = draw_batches(train, owned, steps, self.plan.local.batch, keys, drawn)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
-        if not hostile or type(self.attack).poison is Attack.poison:
+        attack, classes = self.plan.attack, len(self.data.classes)
+        if not hostile or type(attack).poison is Attack.poison:
             return batches
         labels_KSB = batches.examples.y[batches.index_KSB]
         mine = labels_KSB[hostile]
-        poisoned = self.attack.poison(mine.flatten(1), len(self.data.classes), [keys[row] for row in hostile])
-        poisoned = contracts.labels(self.attack, poisoned, mine.flatten(1), len(self.data.classes))
+        poisoned = attack.poison(mine.flatten(1), classes, [keys[row] for row in hostile])
+        poisoned = contracts.labels(attack, poisoned, mine.flatten(1), classes)
         labels_KSB[hostile] = poisoned.view_as(mine).to(labels_KSB.dtype)
         return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
 
-    def turns(self, samples: Sequence[int]) -> int | list[int]:
-        """How many steps each client takes: as many as all, or as its number of examples makes."""
-        return [max(1, round(self.epochs * n / self.batch)) for n in samples] if self.epochs else self.steps
+    def steps(self, samples: Sequence[int]) -> int | list[int]:
+        """How many local steps each client takes: the same for all, or by its number of examples."""
+        local = self.plan.local
+        return [max(1, round(local.epochs * n / local.batch)) for n in samples] if local.epochs else local.steps
 
     def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
-        """How good the models after a round are, where that is to be measured."""
-        if snapshot.round % self.evaluate_every and snapshot.round != self.rounds:
+        """How good the models after a round are, in the rounds in which that is measured."""
+        engine = self.plan.engine
+        if snapshot.round % engine.evaluate_every and snapshot.round != self.plan.rounds:
             return {}
-        return judge(network, self.method.models(snapshot.state), test, calibration, self.test_batch)
+        return judge(network, self.method.models(snapshot.state), test, calibration, engine.test_batch)
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Who had which share in the tally, where shares may differ or clients are hostile."""
-        weights = self.method.vote_weights(state)
-        if weights is None or (not self.hostile and self.method.rule is None):
+        """Each client's share in the tally, where shares may differ or clients are hostile."""
+        weights = state.get("vote_weight")
+        if weights is None or (not self.hostile and rule_of(self.method) is None):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
 
 
-def check_numbers(clients: int, cohort: int, hostile: int) -> None:
-    """Refuse a cohort, or a number of attackers, that there are too few clients for."""
-    if not 0 <= cohort <= clients:
-        raise ConfigError(f"cohort is {cohort}, expected 0 (everybody) to {clients}, the number of clients")
-    if not 0 <= hostile < max(clients, 1):
-        raise ConfigError(f"hostile is {hostile}, expected 0 to {clients - 1}: one client at least is honest")
+def _check_attack(attack: Attack, method: Method, network: Network) -> None:
+    """Refuse to combine messages that cannot be compared."""
+    scales = method.wire(network).scales
+    if attack.joint and scales:
+        alone = ", ".join(name for name, kind in ATTACKS.items() if not kind.joint)
+        raise ConfigError(
+            f"attack {type(attack).__name__} combines the messages of several clients, but with "
+            f"{type(method).__name__} each message has a scale of its own ({', '.join(scales)}); "
+            f"use an attack that takes them one by one: {alone}; or another method"
+        )
+
+
+def _check_batches(plan: Plan, network: Network) -> None:
+    sizes = {"batch": plan.local.batch, "test_batch": plan.engine.test_batch, "calibrate_on": plan.engine.calibrate_on}
+    for name, size in sizes.items() if network.norms else ():
+        if size < 2:
+            raise ConfigError(f"{name} is 1, expected 2 or more: the network has batch norm, which compares inputs")
+
+
+def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
+    if len(owned) != clients:
+        raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
+    for client, rows in enumerate(owned):
+        if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < examples):
+            raise ConfigError(
+                f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
+                f"{examples - 1}"
+            )
 
 
 def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:

@@ -1,50 +1,73 @@
-"""The contract of a federated method: what both engines call, and all that they know of it."""
+"""The contract of a federated method: all that the engines call, and all that they know of it."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from fedvote.core import Batches, Codec, Message, State, Weights
+from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.registry import named
-
-if TYPE_CHECKING:
-    from fedvote.reputation import Reputation
-
-ELEMENTWISE = (
-    "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
-)  # fmt: skip
-FUSED = ("Adagrad", "Adam", "AdamW", "SGD")  # one pass over the parameters instead of many
-
+from fedvote.training.optimizer import optimizer_of
+from fedvote.wire import Wire
 
 Objective = TypeVar("Objective", bound=Callable[..., Tensor])
 
 
 def layerwise(objective: Objective) -> Objective:
-    """Mark an objective that takes voted and float weights not only as vectors, but also as the parts of their layers.
+    """Mark an objective that takes its weights as vectors, and also as sequences of one tensor per layer.
 
-    Where that is faster it is given these. An objective that is not marked gets vectors.
+    Training then hands it whichever is faster. An objective without the mark gets vectors.
     """
     objective.layerwise = True  # type: ignore[attr-defined]
     return objective
 
 
+class Merge(ABC):
+    """The messages of a round on their way into the next state: a fold, so that messages need not be kept."""
+
+    @abstractmethod
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        """Take in the messages of these clients, K in front; one at a time, or many."""
+
+    @abstractmethod
+    def close(self) -> State:
+        """The next state, from all messages so far. More may be added afterwards, and the round closed again."""
+
+
+class AllAtOnce(Merge):
+    """For a method or rule that compares messages: keeps them all, and merges them when the round closes."""
+
+    def __init__(self, merge: Callable[[Message, list[int]], State]):
+        """`merge`: the stacked messages and their clients, in ascending order -> the next state."""
+        self._merge = merge
+        self._parts: list[Message] = []
+        self._clients: list[int] = []
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        self._parts.append(ups)
+        self._clients += clients
+
+    def close(self) -> State:
+        first, *others = self._parts
+        ups = {name: torch.cat([part[name] for part in self._parts]) for name in first} if others else first
+        order = sorted(range(len(self._clients)), key=self._clients.__getitem__)
+        if order != list(range(len(order))):
+            ups = {name: rows[order] for name, rows in ups.items()}
+        return self._merge(ups, [self._clients[row] for row in order])
+
+
 @dataclass(frozen=True)
 class Method(ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
-
-    scales: ClassVar[tuple[str, ...]] = ()  # of a message: what only says how large the rest is, so none compare
 
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim, made new each round; it must work element by element
@@ -52,118 +75,58 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         for slot in fields(self):
-            if "registry" in slot.metadata:  # so that reputation="camps" will do in a program, too
+            if "registry" in slot.metadata:  # so that reputation="camps" works in a program, too
                 part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
                 object.__setattr__(self, slot.name, part)
         if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
-        self.make_optimizer([torch.zeros(1, requires_grad=True)])  # refuses now what would fail in round 1
+        optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # refuse now what would fail in round 1
 
     @abstractmethod
     def init(self, network: Network, clients: int) -> State:
-        """The server's state before round 1, for a federation of N clients; `network.start` is from the shared seed."""
+        """The server's state before round 1, for N clients; `network.start` has the weights that the seed makes.
+
+        A method that weighs clients keeps their shares of the last round as `vote_weight` (N,).
+        """
 
     @abstractmethod
     def broadcast(self, state: State) -> Message:
-        """What every client of the round is sent."""
+        """What the server sends to every client of the round."""
 
     @abstractmethod
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
-        """What a stack of K clients does with the broadcast: their messages and their new memories, K in front."""
+        """One round of local training for a stack of K clients: their messages and new memories, K in front."""
 
     @abstractmethod
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        """The next state, from the stacked messages of the clients named, in ascending order."""
+    def merge(self, state: State, key: Key) -> Merge:
+        """How the messages of the round become the next state: a fold, or `AllAtOnce`."""
 
     @abstractmethod
     def models(self, state: State) -> dict[str, Weights]:
-        """`deployed`, what goes onto a device, and `float`, what training goes on with. They may be the same."""
+        """`deployed`, the model for a device, and `float`, the model that training continues from; may be the same."""
 
     @abstractmethod
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
-        """How each tensor of the message of the client of this key travels. Both sides hold `down`, and the key."""
-
-    @abstractmethod
-    def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
-        """How each tensor of the broadcast travels; `held`: to those who hold the broadcast of the round before.
-
-        Before round 1 that is what the shared seed makes, for all methods; later on, if `keeps_broadcast`. Whoever
-        holds it can also read what is meant for everybody, as the server may not know that they do.
-        """
-
-    @property
-    def uplinks_differ(self) -> bool:
-        """Whether `uplink` makes use of the key, so that every client has codecs of its own."""
-        return False
-
-    @property
-    def keeps_broadcast(self) -> bool:
-        """Whether `downlink` makes use of what was broadcast, so that both sides have to keep it for a round."""
-        return False
+    def wire(self, network: Network) -> Wire:
+        """How messages are coded, in both directions."""
 
     @layerwise
     def objective(self, network: Network, *weights: Any) -> Tensor:
-        """What one client minimises: (*weights, x_B, y_B) -> (), where `descend` is given `weights` to start from.
+        """The loss of one client: (*weights, x_B, y_B) -> (), where `weights` are what `descend` was given to train.
 
-        A function of these arguments and of nothing else that changes: on a GPU it is recorded once, and replayed.
+        A function of its arguments alone: on a GPU it is recorded once, and replayed.
         """
         return network.loss(*weights)
 
     def memory(self, network: Network) -> State:
-        """What one client remembers between its rounds, before its first: nothing, unless a method says so."""
+        """What one client remembers from round to round, as it is before the client's first."""
+        return {}
+
+    def measure(self, before: State, after: State) -> Mapping[str, float]:
+        """Numbers to record of a round besides accuracy and bytes, by name, from the states around it."""
         return {}
 
     def check(self, cohort: int) -> None:
-        """Refuse, before anybody trains, rounds of too few clients to merge."""
-        return  # one will do for most
-
-    def unmoved(self, down: Message) -> Message:
-        """What a client that learns nothing would send, on average; a tensor that is not named would be zeros."""
-        return {}
-
-    def measure(self, before: State, ups: Message, after: State) -> Mapping[str, float]:
-        """What is written down of a round besides accuracy and bytes, as `measured`: numbers by name.
-
-        `before` and `after`: the states that the round began and ended with; `ups`: the messages that were merged.
-        """
-        return {}
-
-    def vote_weights(self, state: State) -> Tensor | None:
-        """(N,) the share of each client in the last tally, or None where a method does not count votes."""
-        return None
-
-    @property
-    def rule(self) -> Reputation | None:
-        """By which some clients' votes may count for more than others'; None: all count alike."""
-        return None
-
-    @property
-    def plain_rate(self) -> float | None:
-        """The learning rate, if all that the optimiser does is to subtract so many gradients; else None."""
-        return self.lr if self.optimizer == "SGD" and not self.optimizer_options else None
-
-    def make_optimizer(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
-        """A new optimiser; it steps each element by itself, so that clients in one tensor do not mix."""
-        if self.optimizer not in ELEMENTWISE:
-            raise ConfigError(
-                f"optimizer {self.optimizer!r} is not one of torch.optim that steps element by element; "
-                f"known: {', '.join(ELEMENTWISE)}"
-            )
-        kind, known = getattr(torch.optim, self.optimizer), _options_of(self.optimizer)
-        if unknown := self.optimizer_options.keys() - known:
-            raise ConfigError(
-                f"{self.optimizer} has no option {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}"
-            )
-        options = {"lr": self.lr, **({"fused": True} if self.optimizer in FUSED else {}), **self.optimizer_options}
-        try:
-            made: torch.optim.Optimizer = kind(parameters, **options)
-        except (TypeError, ValueError, IndexError, RuntimeError) as error:
-            raise ConfigError(f"{self.optimizer} refuses its options {options}: {error}") from error
-        return made
-
-
-@functools.cache
-def _options_of(optimizer: str) -> frozenset[str]:
-    return frozenset(inspect.signature(getattr(torch.optim, optimizer)).parameters.keys() - {"params", "lr"})
+        """Refuse, before anybody trains, rounds of fewer clients than can be merged."""
+        return

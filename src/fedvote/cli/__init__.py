@@ -60,9 +60,9 @@ def run(
     """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
     from fedvote.report import write_report
     from fedvote.runs.experiment import configure, warnings_for
-    from fedvote.runs.experiment import run as run_experiment
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted
     from fedvote.runs.progress import watch
+    from fedvote.runs.run import run as run_experiment
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)

@@ -29,12 +29,12 @@ def deploy_local(
     from fedvote.engines.flower.local_federation import RUN, deploy
     from fedvote.engines.flower.processes import ENDS
     from fedvote.runs.config import read
-    from fedvote.runs.experiment import simulation
+    from fedvote.runs.experiment import federation
     from fedvote.runs.progress import watch
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"
-    simulation(config, "cpu")  # so that mistakes show before anything is started
+    federation(config, "cpu")  # so that mistakes show before anything is started
     for number in ENDS:  # to be ended is to be interrupted: stop all first
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup would have it
             signal.signal(number, signal.default_int_handler)

@@ -4,17 +4,7 @@ from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import LARGEST, Float32
 from fedvote.codecs.float_changes import FloatChanges
-from fedvote.codecs.frame import (
-    Header,
-    Parcel,
-    check_head,
-    most_bytes,
-    pack,
-    pack_stack,
-    stack_messages,
-    unpack,
-    weigh_stack,
-)
+from fedvote.codecs.frame import Header, check_head, most_bytes, pack, unpack
 from fedvote.codecs.if_changed import IfChanged
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.signed import Signed
@@ -31,7 +21,6 @@ __all__ = [
     "Header",
     "IfChanged",
     "Integers",
-    "Parcel",
     "Signed",
     "Sketch",
     "Tallies",
@@ -39,8 +28,5 @@ __all__ = [
     "check_head",
     "most_bytes",
     "pack",
-    "pack_stack",
-    "stack_messages",
     "unpack",
-    "weigh_stack",
 ]

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from itertools import groupby
 
 import torch
 
-from fedvote.codecs.pending import wait_for
-from fedvote.core import Codec, Length, Message
-from fedvote.errors import UnwritableError, WireError
+from fedvote.core import Codec, Message
+from fedvote.errors import WireError
 
 MAGIC, VERSION = b"FVOT", 5
 HEAD = struct.Struct("<4sHIi8s16sB")
@@ -43,26 +41,9 @@ class Header:
     method: str
 
 
-@dataclass(frozen=True, eq=False)
-class Parcel:
-    """A message that stays in one process: it has the size of its frame, whose bytes are never made."""
-
-    stack: Message  # the messages that were posted with it, K in front
-    row: int  # which of them it is
-    lengths: Sequence[Length]  # of its parts; some may still be being found
-    refusal: str = ""  # why a receiver of the bytes would refuse them
-
-    def __len__(self) -> int:
-        return sum(map(wait_for, self.lengths))
-
-    @property
-    def message(self) -> Message:
-        return {name: values[self.row] for name, values in self.stack.items()}
-
-
-def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
+def pack(header: Header, message: Message, codecs: Mapping[str, Codec]) -> bytes:
     """One message as bytes, by the codecs given."""
-    _check_names(message, codecs)
+    check_names(message, codecs)
     name = header.method.encode("ascii", "replace")[:16]
     frame = bytearray(HEAD.pack(MAGIC, VERSION, header.round, header.client, header.fingerprint, name, len(codecs)))
     for field, codec in codecs.items():
@@ -71,58 +52,7 @@ def pack(header: Header, message: Message, codecs: dict[str, Codec]) -> bytes:
     return bytes(frame + CHECKSUM.pack(zlib.crc32(frame)))
 
 
-def pack_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[bytes]:
-    """Messages of several clients, K in front, each by codecs of its own; nothing of what no codec can write."""
-    rows = {name: values.unbind() for name, values in stack.items()}
-    frames: list[bytes] = []
-    for k, (header, theirs) in enumerate(zip(headers, codecs, strict=True)):
-        try:
-            frames.append(pack(header, {name: each[k] for name, each in rows.items()}, theirs))
-        except UnwritableError:
-            frames.append(b"")
-    return frames
-
-
-def weigh_stack(headers: Sequence[Header], stack: Message, codecs: Iterable[dict[str, Codec]]) -> list[Parcel]:
-    """The same as parcels: what `unpack` makes of each frame, and how many bytes it has."""
-    parcels: list[Parcel] = []
-    for _, group in groupby(codecs, key=id):  # clients with the same codecs are weighed together
-        (theirs, *others), at = list(group), len(parcels)
-        many = 1 + len(others)
-        _check_names(stack, theirs)
-        weights = {name: codec.weigh(stack[name][at : at + many]) for name, codec in theirs.items()}
-        around = HEAD.size + TENSOR.size * len(theirs) + CHECKSUM.size
-        for k in range(many):
-            refusal = ""
-            lengths: list[Length] = [around]
-            for name, codec in theirs.items():
-                weight = weights[name][k]
-                if isinstance(weight, UnwritableError):
-                    lengths, refusal = [0], str(weight)
-                    break
-                if isinstance(weight, WireError):
-                    weight, refusal = len(codec.encode(stack[name][at + k])), refusal or str(weight)
-                lengths.append(weight)
-            parcels.append(Parcel(stack, at + k, lengths, refusal))
-    return parcels
-
-
-def stack_messages(parts: Sequence[Message | Parcel]) -> Message:
-    """Messages as one, K in front; what was posted together and is asked for together is not copied."""
-    pieces: list[Message] = []
-    for _, group in groupby(parts, key=lambda part: id(part.stack if isinstance(part, Parcel) else part)):
-        first, *others = group
-        if isinstance(first, Parcel):
-            rows = [first.row, *(part.row for part in others if isinstance(part, Parcel))]
-            beside = rows == list(range(rows[0], rows[0] + len(rows)))
-            these = slice(rows[0], rows[0] + len(rows)) if beside else rows
-            pieces.append({name: values[these] for name, values in first.stack.items()})
-        else:
-            pieces += [{name: value[None] for name, value in first.items()}] * (1 + len(others))
-    return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]} if pieces[1:] else pieces[0]
-
-
-def unpack(frame: bytes, expected: Header, codecs: dict[str, Codec], device: torch.device | str = "cpu") -> Message:
+def unpack(frame: bytes, expected: Header, codecs: Mapping[str, Codec], device: torch.device | str = "cpu") -> Message:
     """The message in a frame, or WireError if it is not the one expected."""
     tensors = check_head(frame, expected)
     if tensors != len(codecs):
@@ -150,7 +80,7 @@ def most_bytes(codecs: Mapping[str, Codec]) -> int:
     return TABLES + WIDEST * sum(codec.count for codec in codecs.values())
 
 
-def _check_names(message: Message, codecs: dict[str, Codec]) -> None:
+def check_names(message: Message, codecs: Mapping[str, Codec]) -> None:
     if message.keys() != codecs.keys():
         raise WireError(f"a message of {sorted(message)} cannot travel by codecs for {sorted(codecs)}")
 

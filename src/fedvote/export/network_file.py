@@ -64,13 +64,13 @@ class Deployed(nn.Module):
 
 
 def save_network(
-    folder: Path | str, simulation: Federation, snapshot: Snapshot, model: ModelConfig | None = None
+    folder: Path | str, federation: Federation, snapshot: Snapshot, model: ModelConfig | None = None
 ) -> Path:
     """Write the deployed model of a snapshot, as compactly as its weights allow.
 
     `model`: by what name the network is known, unless it is one of the user's own that has none.
     """
-    weights, statistics = simulation.calibrated(snapshot)
+    weights, statistics = federation.calibrated(snapshot)
     packing = _packing(weights.voted)
     codec: Codec = CODECS[packing](len(weights.voted))
     tensors = {
@@ -78,15 +78,15 @@ def save_network(
         "float": weights.floats,
         **{STATISTICS + name: value for name, value in statistics.items()},
     }
-    train = simulation.data.train
+    train = federation.data.train
     about = About(
         packing=packing,
-        shape=simulation.data.shape,
+        shape=federation.data.shape,
         dtype=str(train.x.dtype).removeprefix("torch."),
-        classes=simulation.data.classes,
+        classes=federation.data.classes,
         mean=train.mean,
         std=train.std,
-        layers=simulation.network.fingerprint.hex(),
+        layers=federation.network.fingerprint.hex(),
         model=model.name if model else None,
         keep_float=model.keep_float if model else None,
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -22,18 +21,18 @@ from torch import Tensor
 
 from fedvote.codecs import Binary, Float32
 from fedvote.codecs.bits import unpack_bits
-from fedvote.core import Batches, Codec, Message, State
+from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
-from fedvote.methods.update import FloatMethod, flat, move
+from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.update import FloatMethod, FloatWire, flat, move
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
 from fedvote.randomness import Key
+from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
 class Eden(FloatMethod):
-    scales: ClassVar[tuple[str, ...]] = ("scale",)
-
     lr: float = 0.003
     block: int = 8192  # weights that are rotated together, a power of two
 
@@ -54,17 +53,21 @@ class Eden(FloatMethod):
             "scale": torch.stack([scale for _, scale in ups]),
         }, memory
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        size, shape = len(flat(state)), (ups["scale"].shape[1], -1)
-        total = torch.zeros(ups["signs"].shape[1], device=ups["signs"].device)
-        for signs, scale, client in zip(ups["signs"], ups["scale"], clients, strict=True):
-            total += restore(signs.view(shape), scale, Key(key.seed, key.round, client)).flatten()
-        return move(state, total[:size] / len(clients))
+    def merge(self, state: State, key: Key) -> Merge:
+        def average(ups: Message, clients: list[int]) -> State:
+            size, shape = len(flat(state)), (ups["scale"].shape[1], -1)
+            total = torch.zeros(ups["signs"].shape[1], device=ups["signs"].device)
+            for signs, scale, client in zip(ups["signs"], ups["scale"], clients, strict=True):
+                total += restore(signs.view(shape), scale, Key(key.seed, key.round, client)).flatten()
+            return move(state, total[:size] / len(clients))
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
+        return AllAtOnce(average)
+
+    def wire(self, network: Network) -> Wire:
         size = network.D + network.F
         blocks = math.ceil(size / self._length(size))
-        return {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}
+        uplink = {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}
+        return FloatWire(network, uplink, scales=("scale",))
 
     def _length(self, size: int) -> int:
         """Of a block; a smaller vector is one block, filled up to the next power of two from 8 on."""

@@ -11,9 +11,11 @@ from fedvote.aggregate import AGGREGATES, Aggregate, Mean
 from fedvote.codecs import Float32
 from fedvote.core import Batches, Codec, Message, State
 from fedvote.errors import ConfigError
-from fedvote.methods.update import FloatMethod
+from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.update import FloatMethod, FloatWire
 from fedvote.network.network import Network
 from fedvote.randomness import Key
+from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,18 @@ class FedAvg(FloatMethod):
         samples = {"samples": batches.samples_K.float()[:, None]} if self.by_samples else {}
         return {"voted": voted, "float": floats} | samples, memory
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        # theta = sum_m (n_m / n) theta_m, or what another rule makes of these shares and models
-        counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
-        share_K = counts / counts.sum()
-        return self.aggregate.merge(state, ups, share_K)
+    def merge(self, state: State, key: Key) -> Merge:
+        def average(ups: Message, clients: list[int]) -> State:
+            # theta = sum_m (n_m / n) theta_m, or what another rule makes of these shares and models
+            counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
+            return self.aggregate.merge(state, ups, counts / counts.sum())
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
-        models: dict[str, Codec] = {"voted": Float32(network.D), "float": Float32(network.F)}
-        return models | ({"samples": Float32(1)} if self.by_samples else {})
+        return AllAtOnce(average)
+
+    def wire(self, network: Network) -> Wire:
+        samples: dict[str, Codec] = {"samples": Float32(1)} if self.by_samples else {}
+        uplink = {"voted": Float32(network.D), "float": Float32(network.F), **samples}
+        return FloatWire(network, uplink, sends_models=True)
 
     def check(self, cohort: int) -> None:
         self.aggregate.check(cohort)
-
-    def unmoved(self, down: Message) -> Message:
-        return down

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -27,20 +26,20 @@ from torch import Tensor
 from fedvote.codecs import EntropyVotes, Float32, Signed
 from fedvote.codecs.signed import whole_numbers
 from fedvote.codecs.vote_contexts import by_random_number
-from fedvote.core import Batches, Codec, Message, State
+from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
-from fedvote.methods.update import FloatMethod, move
+from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.update import FloatMethod, FloatWire, move
 from fedvote.network.network import Network
 from fedvote.quantize import TERNARY
 from fedvote.randomness import Key, as_uniform, shared_random
+from fedvote.wire import Codecs, Wire
 
 MOST_LEVELS = 2**14 - 1  # 2 s + 1 whole numbers fit the codec
 
 
 @dataclass(frozen=True)
 class FedPAQ(FloatMethod):
-    scales: ClassVar[tuple[str, ...]] = ("norm",)
-
     lr: float = 0.001
     levels: int = 1  # s: values above zero, so 2 s + 1 in all; with 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all of them, as in the paper; QSGD's own authors have 512
@@ -66,24 +65,21 @@ class FedPAQ(FloatMethod):
             levels.append(qsgd(update_N, self.each(norm_b, len(update_N)), self.levels, u_N))
         return {"level": torch.stack(levels), "norm": torch.stack(norms)}, memory
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        delta_N = torch.zeros(ups["level"].shape[1], device=ups["norm"].device)
-        for level_N, norm_b in zip(ups["level"], ups["norm"], strict=True):
-            # delta = 1/K sum_m ||x_m|| level / s
-            delta_N += self.each(norm_b / (self.levels * len(clients)), len(delta_N)) * level_N
-        return move(state, delta_N)
+    def merge(self, state: State, key: Key) -> Merge:
+        def average(ups: Message, clients: list[int]) -> State:
+            delta_N = torch.zeros(ups["level"].shape[1], device=ups["norm"].device)
+            for level_N, norm_b in zip(ups["level"], ups["norm"], strict=True):
+                # delta = 1/K sum_m ||x_m|| level / s
+                delta_N += self.each(norm_b / (self.levels * len(clients)), len(delta_N)) * level_N
+            return move(state, delta_N)
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
+        return AllAtOnce(average)
+
+    def wire(self, network: Network) -> Wire:
         N = network.D + network.F
-        level: Codec = Signed(N, self.levels, self.coding == "entropy")
-        if self.uplinks_differ:
-            level = EntropyVotes(TERNARY, *by_random_number(shared_random(key, N, network.start.voted.device)))
-        return {"level": level, "norm": Float32(-(-N // (self.bucket or N)))}
-
-    @property
-    def uplinks_differ(self) -> bool:
-        """Levels -1, 0 and +1 are coded as ternary votes are, against the lots; others by their histogram."""
-        return self.coding == "entropy" and self.levels == 1
+        coded, norms = self.coding == "entropy", Float32(-(-N // (self.bucket or N)))
+        kind = TernaryWire if coded and self.levels == 1 else FloatWire
+        return kind(network, {"level": Signed(N, self.levels, coded), "norm": norms}, scales=("norm",))
 
     def buckets(self, x_N: Tensor) -> Tensor:
         """(buckets, weights) the last filled up with zeros."""
@@ -93,6 +89,17 @@ class FedPAQ(FloatMethod):
     def each(self, norm_b: Tensor, N: int) -> Tensor:
         """(N,) the norm of each weight's bucket."""
         return norm_b.repeat_interleave(self.bucket or N)[:N]
+
+
+@dataclass(frozen=True)
+class TernaryWire(FloatWire):
+    """Levels -1, 0 and +1 are coded as ternary votes are, against the client's random numbers."""
+
+    personal: bool = True
+
+    def up(self, down: Message, key: Key) -> Codecs:
+        numbers_N = shared_random(key, self.network.D + self.network.F, self.network.start.voted.device)
+        return {**self.uplink, "level": EntropyVotes(TERNARY, *by_random_number(numbers_N))}
 
 
 def qsgd(x: Tensor, norm: Tensor, levels: int, u: Tensor) -> Tensor:

@@ -1,9 +1,8 @@
 """FedVote: clients send votes, the server counts them. Algorithm 1, with Appendix A-C for ternary votes.
 
 The server keeps the soft vote as whole numbers: level j of L stands for 2 p - 1 = 2 j / (L - 1) - 1. K equal binary
-votes make L = K + 1 levels, K equal ternary ones 2 K + 1, both without loss; ballots of no weight do not count. Votes
-of other weights, and the start, are rounded to a declared grid, so that what clients decode is exactly what the server
-goes on with.
+votes make L = K + 1 levels, K equal ternary votes 2 K + 1, both without loss. Votes of unequal weight, and the start,
+are rounded to a declared grid, so that the server continues from exactly what clients decode.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ import torch
 from torch import Tensor
 
 from fedvote.aggregate.mean import weighted_sum
-from fedvote.codecs import Binary, EntropyVotes, Float32, IfChanged, Integers, Tallies, Ternary
-from fedvote.codecs.vote_contexts import contexts
-from fedvote.core import Batches, Codec, Message, State, Weights
+from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
-from fedvote.method import Method, layerwise
+from fedvote.method import AllAtOnce, Merge, Method, layerwise
+from fedvote.methods.ballot_wire import BallotWire
 from fedvote.network.network import Network
 from fedvote.quantize import (
     BINARY,
@@ -38,15 +36,14 @@ from fedvote.quantize import (
     tally,
     to_level,
 )
-from fedvote.randomness import Key, shared_random
+from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
 from fedvote.reputation.reputation import check_verdict
 from fedvote.training.descent import descend
 
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
-BALLOT_CODECS: dict[str, type[Binary] | type[Ternary]] = {"binary": Binary, "ternary": Ternary}
 MOST_LEVELS = 2**15
-MEMORY = "reputation/"  # in front of the names of what the reputation rule remembers
+MEMORY = "reputation/"  # prefix of the state tensors that the reputation rule remembers
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,8 @@ class FedVote(Method):
         return ALPHABETS[self.votes]
 
     def init(self, network: Network, clients: int) -> State:
-        soft_D = self._first(network)
+        # the first soft vote: the seed's weights, each layer divided by its standard deviation
+        soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
         state = {
             "level": to_level(soft_D, self.grid),
             "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),
@@ -113,31 +111,12 @@ class FedVote(Method):
         voted = phi(h_D) if isinstance(h_D, Tensor) else tuple(map(phi, h_D))
         return network.loss(voted, floats[0] if floats else network.start.floats, x_B, y_B)
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        votes_KD = ups["votes"]
-        clients_K = torch.tensor(clients, device=votes_KD.device)
-        remembered = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
-        verdict = self.reputation.judge(remembered, Ballots(votes_KD, clients_K, self.soft(state), self.alphabet), key)
-        check_verdict(self.reputation, verdict, len(clients), remembered)
+    def merge(self, state: State, key: Key) -> Merge:
+        if self.reputation.equal and not self.train_float:
+            return Count(self, state, key)
+        return AllAtOnce(lambda ups, clients: self._weighed(state, key, ups, clients))
 
-        soft_K = _shares(verdict.soft_K)
-        soft_VD = tally(votes_KD, soft_K, self.alphabet)
-        hard_VD = (
-            soft_VD if torch.equal(verdict.hard_K, verdict.soft_K) else tally(votes_KD, verdict.hard_K, self.alphabet)
-        )
-
-        levels = self._levels(soft_K)
-        weight_K = soft_K / soft_K.sum()
-        merged = {
-            "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
-            "levels": torch.full_like(state["levels"], levels - 1),
-            "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", votes_KD.device)),
-            "float": weighted_sum(weight_K, ups["float"]) if self.train_float else state["float"],
-            "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, weight_K),
-        }
-        return merged | {MEMORY + name: value for name, value in verdict.memory.items()}
-
-    def measure(self, before: State, ups: Message, after: State) -> dict[str, float]:
+    def measure(self, before: State, after: State) -> dict[str, float]:
         flipped = (before["plurality"] != after["plurality"]).float().mean()
 
         # |2 p - 1|: 0 where votes are divided evenly, 1 where all are the same
@@ -150,66 +129,74 @@ class FedVote(Method):
             "float": Weights(self.soft(state), state["float"]),
         }
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
-        ballot = self.ballot_codec(down, key) if self.coding == "entropy" else BALLOT_CODECS[self.votes](network.D)
-        return {"votes": ballot} | {name: Float32(network.F) for name in self._floats}
-
-    @property
-    def uplinks_differ(self) -> bool:
-        return self.coding == "entropy"
-
-    @property
-    def keeps_broadcast(self) -> bool:
-        return self.coding == "entropy"
-
-    def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
-        level: Codec
-        if self.coding == "plain":
-            level = Integers(network.D)
-        elif held is None:
-            level = Tallies(network.D)
-        else:
-            level = Tallies(network.D, held["level"], int(held["levels"]) + 1)
-        known = IfChanged(level, held["level"] if held else None)
-        return {"level": known, "levels": Integers(1)} | {name: Float32(network.F) for name in self._floats}
-
-    def unmoved(self, down: Message) -> Message:
-        return {"votes": self.soft(down)} | {name: down[name] for name in self._floats}
-
-    def vote_weights(self, state: State) -> Tensor | None:
-        return state["vote_weight"]
-
-    @property
-    def rule(self) -> Reputation | None:
-        return None if isinstance(self.reputation, Uniform) else self.reputation
+    def wire(self, network: Network) -> BallotWire:
+        return BallotWire(network, self.alphabet, self.coding == "entropy", self._floats, self.soft)
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
         highest, most = int(message["level"].max()), int(message["levels"])
         if not highest <= most or most < 1:
             raise WireError(f"a soft vote of level {highest}, expected at most {most}, and that at least 1")
-        return clip(from_level(message["level"], int(message["levels"]) + 1), self.p_min)
+        return clip(from_level(message["level"], most + 1), self.p_min)
 
-    def ballot_codec(self, down: Message, key: Key) -> EntropyVotes:
-        """For the ballot of one client: both sides know its lots, and what it started from."""
-        levels, level_D = int(down["levels"]) + 1, down["level"]
-        return EntropyVotes(
-            self.alphabet, *contexts(level_D, levels, shared_random(key, len(level_D), level_D.device), self.alphabet)
-        )
+    def counted(
+        self, state: State, key: Key, soft_VD: Tensor, hard_VD: Tensor, weights_K: Tensor, clients: Sequence[int]
+    ) -> State:
+        """The next state, from the tallies by which training continues (soft) and the network is deployed (hard)."""
+        levels = self._levels(weights_K)
+        clients_K = torch.tensor(clients, device=soft_VD.device)
+        return state | {
+            "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
+            "levels": torch.full_like(state["levels"], levels - 1),
+            "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
+            "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, weights_K / weights_K.sum()),
+        }
 
-    @staticmethod
-    def _first(network: Network) -> Tensor:
-        """The soft vote of round 1, which the shared seed makes."""
-        return network.standardise(network.start.voted).clamp(-0.999, 0.999)
+    def _weighed(self, state: State, key: Key, ups: Message, clients: list[int]) -> State:
+        """The next state, with ballots weighed by the reputation rule."""
+        votes_KD = ups["votes"]
+        remembered = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
+        clients_K = torch.tensor(clients, device=votes_KD.device)
+        verdict = self.reputation.judge(remembered, Ballots(votes_KD, clients_K, self.soft(state), self.alphabet), key)
+        check_verdict(self.reputation, verdict, len(clients), remembered)
+
+        weights_K = _shares(verdict.soft_K)
+        soft_VD = tally(votes_KD, weights_K, self.alphabet)
+        same = torch.equal(verdict.hard_K, verdict.soft_K)
+        hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
+        floats = {"float": weighted_sum(weights_K / weights_K.sum(), ups["float"])} if self.train_float else {}
+        memory = {MEMORY + name: value for name, value in verdict.memory.items()}
+        return self.counted(state, key, soft_VD, hard_VD, weights_K, clients) | floats | memory
 
     @property
     def _floats(self) -> tuple[str, ...]:
         return ("float",) if self.train_float else ()
 
-    def _levels(self, soft_K: Tensor) -> int:
+    def _levels(self, weights_K: Tensor) -> int:
         """How many values a soft vote by these weights can take, or the grid it is rounded to."""
-        exact = (len(self.alphabet) - 1) * int(soft_K.count_nonzero()) + 1
-        return exact if bool(((soft_K == 0) | (soft_K == 1)).all()) and exact <= MOST_LEVELS else self.grid
+        exact = (len(self.alphabet) - 1) * int(weights_K.count_nonzero()) + 1
+        return exact if bool(((weights_K == 0) | (weights_K == 1)).all()) and exact <= MOST_LEVELS else self.grid
+
+
+class Count(Merge):
+    """One client, one vote: ballots are added to the tally as they come, and not kept."""
+
+    def __init__(self, method: FedVote, state: State, key: Key):
+        self._method, self._state, self._key = method, state, key
+        self._tally_VD = torch.zeros(())
+        self._clients: list[int] = []
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        # sums of whole numbers, exact in float32 and so the same in any order
+        votes_KD = ups["votes"]
+        counted_VD = tally(votes_KD, torch.ones(len(votes_KD), device=votes_KD.device), self._method.alphabet)
+        self._tally_VD = self._tally_VD + counted_VD if self._clients else counted_VD
+        self._clients = [*self._clients, *clients]
+
+    def close(self) -> State:
+        clients, tally_VD = sorted(self._clients), self._tally_VD
+        weights_K = torch.ones(len(clients), device=tally_VD.device)
+        return self._method.counted(self._state, self._key, tally_VD, tally_VD, weights_K, clients)
 
 
 def _shares(weights_K: Tensor) -> Tensor:

@@ -21,11 +21,13 @@ from torch import Tensor
 
 from fedvote.codecs import Sketch
 from fedvote.codecs.bits import unpack_bits
-from fedvote.core import Batches, Codec, Message, State
+from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
-from fedvote.methods.update import FloatMethod, check_above_zero, flat, move
+from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.update import FloatMethod, FloatWire, check_above_zero, flat, move
 from fedvote.network.network import Network
 from fedvote.randomness import Key
+from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -54,21 +56,20 @@ class FetchSGD(FloatMethod):
         empty = torch.zeros(self.rows, self.width(network.D + network.F), device=network.start.voted.device)
         return super().init(network, clients) | {"momentum": empty, "error": empty}
 
-    @property
-    def keeps_broadcast(self) -> bool:
-        return True  # to be told the k weights that changed
-
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
         update_KN = self.update(network, down, batches)
         return {"sketch": self.sketch(update_KN.shape[1], keys[0].seed).of(update_KN)}, memory
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+    def merge(self, state: State, key: Key) -> Merge:
+        return AllAtOnce(lambda ups, clients: self._recovered(state, key, ups["sketch"]))
+
+    def _recovered(self, state: State, key: Key, sketches_K: Tensor) -> State:
         sketch = self.sketch(len(flat(state)), key.seed)
 
         # S_u <- rho S_u + 1/K sum_m S(delta_m),  S_e <- S_e + eta S_u
-        momentum = self.momentum * state["momentum"] + ups["sketch"].mean(0)
+        momentum = self.momentum * state["momentum"] + sketches_K.mean(0)
         error = state["error"] + self.server_lr * momentum
 
         # Delta = Top-k(U(S_e))
@@ -82,8 +83,10 @@ class FetchSGD(FloatMethod):
             error, momentum = (table.masked_fill(taken != 0, 0) for table in (error, momentum))
         return move(state, found_N) | {"momentum": momentum, "error": error}
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
-        return {"sketch": Sketch(self.rows, self.width(network.D + network.F))}
+    def wire(self, network: Network) -> Wire:
+        # a client that has the last broadcast needs only the k weights that changed
+        uplink = {"sketch": Sketch(self.rows, self.width(network.D + network.F))}
+        return FloatWire(network, uplink, keeps_broadcast=True)
 
     def width(self, size: int) -> int:
         """How many columns the sketch of so many weights has."""

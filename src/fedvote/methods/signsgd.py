@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 from fedvote.codecs import Binary
-from fedvote.core import Batches, Codec, Message, State
-from fedvote.methods.update import FloatMethod, check_above_zero, move
+from fedvote.core import Batches, Message, State
+from fedvote.method import Merge
+from fedvote.methods.update import FloatMethod, FloatWire, check_above_zero, move
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
 from fedvote.randomness import Key
+from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -30,27 +32,30 @@ class SignSGD(FloatMethod):
         super().__post_init__()
         check_above_zero(server_lr=self.server_lr)
 
-    @property
-    def step(self) -> float:
-        return self.server_lr
-
-    @property
-    def keeps_broadcast(self) -> bool:
-        return True  # to be told the signs alone
-
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
         return {"signs": threshold_binary(self.update(network, down, batches))}, memory
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        # theta^(k+1) = theta^(k) - eta sign(sum_m sign(delta_m))
-        return move(state, self.server_lr * majority(ups["signs"]))
+    def merge(self, state: State, key: Key) -> Merge:
+        return Majority(state, self.server_lr)
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
-        return {"signs": Binary(network.D + network.F)}
+    def wire(self, network: Network) -> Wire:
+        # a client that has the last broadcast needs only the signs of the step
+        uplink = {"signs": Binary(network.D + network.F)}
+        return FloatWire(network, uplink, keeps_broadcast=True, step=self.server_lr)
 
 
-def majority(signs_KN: Tensor) -> Tensor:
-    """The sign that most clients sent, 0 on a tie."""
-    return signs_KN.sum(0, dtype=torch.int32).sign()
+class Majority(Merge):
+    """Signs added up as they come, and not kept."""
+
+    def __init__(self, state: State, rate: float):
+        self._state, self._rate = state, rate
+        self._sum_N: Tensor | int = 0
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        self._sum_N = self._sum_N + ups["signs"].sum(0, dtype=torch.int32)
+
+    def close(self) -> State:
+        # theta^(k+1) = theta^(k) - eta sign(sum_m sign(delta_m)), where sign(0) = 0: a tie moves nothing
+        return move(self._state, self._rate * torch.as_tensor(self._sum_N).sign())

@@ -19,9 +19,36 @@ from fedvote.core import Batches, Codec, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.network.network import Network
+from fedvote.randomness import Key
 from fedvote.training.descent import descend
+from fedvote.wire import Codecs, Wire
 
 NAMES = ("voted", "float")
+
+
+@dataclass(frozen=True)
+class FloatWire(Wire):
+    """Float weights down, whole or as changes since the last broadcast; up, what the method says."""
+
+    network: Network
+    uplink: Codecs
+    scales: tuple[str, ...] = ()
+    keeps_broadcast: bool = False
+    step: float = 0.0  # how far the server moves every weight, if that is the same for all
+    sends_models: bool = False  # whether clients send their weights, or an update of the broadcast ones
+
+    def up(self, down: Message, key: Key) -> Codecs:
+        return self.uplink
+
+    def down(self, reference: Message | None = None) -> Codecs:
+        def codec(name: str, count: int) -> Codec:
+            last = reference[name] if reference else None
+            return IfChanged(FloatChanges(count, last, self.step) if self.keeps_broadcast else Float32(count), last)
+
+        return {"voted": codec("voted", self.network.D), "float": codec("float", self.network.F)}
+
+    def unmoved(self, down: Message) -> Message:
+        return down if self.sends_models else {}
 
 
 @dataclass(frozen=True)
@@ -37,18 +64,6 @@ class FloatMethod(Method):
     def models(self, state: State) -> dict[str, Weights]:
         weights = Weights(state["voted"], state["float"])
         return {"deployed": weights, "float": weights}
-
-    @property
-    def step(self) -> float:
-        """How far the server moves every weight, up or down, where that is the same for all."""
-        return 0.0
-
-    def downlink(self, network: Network, held: Message | None = None) -> dict[str, Codec]:
-        def codec(name: str, count: int) -> Codec:
-            theirs = held[name] if held else None
-            return IfChanged(FloatChanges(count, theirs, self.step) if self.keeps_broadcast else Float32(count), theirs)
-
-        return {"voted": codec("voted", network.D), "float": codec("float", network.F)}
 
     def train(self, network: Network, down: Message, batches: Batches) -> list[Tensor]:
         """The voted (K, D) and float (K, F) weights of a stack of clients after their local steps."""

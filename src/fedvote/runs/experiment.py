@@ -1,8 +1,7 @@
-"""From a configuration to a simulation, and from there to a folder of results."""
+"""From a configuration to a federation, and from its snapshots to a folder of results."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,6 @@ from fedvote.data import DATASETS, load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
 from fedvote.data.validation import hold_out
-from fedvote.engines.simulate import Simulation
 from fedvote.errors import ConfigError, DataError, FedVoteError, reason
 from fedvote.export.network_file import save_network
 from fedvote.federation import Federation, Snapshot
@@ -84,9 +82,9 @@ def division(config: Config) -> RenderableType:
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
 
 
-def simulation(
+def federation(
     config: Config, device: str = "auto", data: Dataset | None = None, owned: Sequence[Tensor] | None = None
-) -> Simulation:
+) -> Federation:
     """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
     if owned is not None and config.data.validation:
         raise ConfigError(
@@ -95,44 +93,12 @@ def simulation(
         )
     data = divided(config, data or dataset(config.data.name))
     module = make_model(config.model.name, data.shape, len(data.classes))
-    return Simulation.of(
-        module,
-        data,
-        config.method,
-        **dataclasses.asdict(config.federation),
-        attack=config.attack,
-        rounds=config.rounds,
-        steps=config.local.steps,
-        batch=config.local.batch,
-        epochs=config.local.epochs,
-        partition=config.partition,
-        owned=owned,
-        keep_float=config.model.keep_float,
-        seed=config.seed,
-        device=device,
-        **dataclasses.asdict(config.engine),
-    )
-
-
-def run(
-    config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
-) -> Iterator[Snapshot]:
-    """Run what a configuration says into a folder; yields a snapshot when its round is safe on disk.
-
-    `data`: what the configuration names, if it was loaded before.
-    """
-    made = simulation(config, device, data)
-    folder.check_data(made)
-    since = folder.claim(config, resume)
-    try:
-        folder.describe(made)
-        yield from record(made, folder, since, made.run(since))
-    finally:
-        folder.release()
+    keep_float = config.model.keep_float
+    return Federation.of(module, data, config.method, config, owned=owned, keep_float=keep_float, device=device)
 
 
 def record(
-    made: Federation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
+    federation: Federation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
 ) -> Iterator[Snapshot]:
     """The same snapshots, each when its round is on disk; the deployed network is written after the last.
 
@@ -143,11 +109,11 @@ def record(
     for snapshot in snapshots:
         folder.add(snapshot)
         began = time.monotonic()
-        if began - saved >= (1 / share - 1) * cost or snapshot.round == made.rounds:
+        if began - saved >= (1 / share - 1) * cost or snapshot.round == federation.plan.rounds:
             folder.save(snapshot)
             saved = time.monotonic()
             cost = saved - began
         yield snapshot
     if snapshot is not None:
         config = folder.config()
-        save_network(folder.path, made, snapshot, config.model if config else None)
+        save_network(folder.path, federation, snapshot, config.model if config else None)

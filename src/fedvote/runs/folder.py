@@ -99,9 +99,9 @@ class RunFolder:
                 f"{self._how_to_go_on()}, or choose another folder with --out"
             )
 
-    def check_data(self, made: Federation) -> None:
+    def check_data(self, federation: Federation) -> None:
         """Refuse to go on, with the data that the configuration names, with a run whose clients brought their own."""
-        if self.begun() and self._about().get("data") == ELSEWHERE and not made.data_elsewhere:
+        if self.begun() and self._about().get("data") == ELSEWHERE and not federation.data_elsewhere:
             raise ConfigError(
                 f"{self.path} holds a run on data that its clients and its server brought, not on those that its "
                 f"configuration names: {self._how_to_go_on()}, or choose another folder with --out"
@@ -194,18 +194,22 @@ class RunFolder:
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
 
-    def describe(self, made: Federation) -> None:
+    def describe(self, federation: Federation) -> None:
         """Who has what data, where that is known here, and what the run was made with."""
-        about: dict[str, Any] = environment(made.device)
+        about: dict[str, Any] = environment(federation.device)
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
-        if made.data_elsewhere:
+        if federation.data_elsewhere:
             about["data"] = ELSEWHERE
         write(self.environment_file, json.dumps(about, indent=2) + "\n")
-        if made.data_elsewhere:
+        if federation.data_elsewhere:
             return
-        counts = class_counts(made.data, [part.numpy() for part in made.owned])
-        clients = {"classes": list(made.data.classes), "counts": counts.tolist(), "hostile": list(made.hostile)}
+        counts = class_counts(federation.data, [part.numpy() for part in federation.owned])
+        clients = {
+            "classes": list(federation.data.classes),
+            "counts": counts.tolist(),
+            "hostile": list(federation.hostile),
+        }
         write(self.path / "clients.json", json.dumps(clients))
 
     def add(self, snapshot: Snapshot) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.plan import comments
 from fedvote.registry import name_of
 from fedvote.runs.config import Config
-
-REMARK = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ def settings(start: str = "") -> list[Setting]:
 
 
 def _of(kind: type[Any], path: str, of: str) -> Iterator[Setting]:
-    remarks, parts = _remarks(kind), []
+    remarks, parts = comments(kind), []
     for slot in dataclasses.fields(kind):
         key, default = path + slot.name, _default(slot)
         registry: Mapping[str, type[Any]] | None = slot.metadata.get("registry")
@@ -49,16 +46,6 @@ def _of(kind: type[Any], path: str, of: str) -> Iterator[Setting]:
             yield Setting(of, key, _written(default), remarks.get(slot.name, ""))
     for part in parts:
         yield from part
-
-
-def _remarks(kind: type[Any]) -> dict[str, str]:
-    """What the lines of its fields say, its own before those of the classes it is made from."""
-    return {
-        name: text
-        for each in reversed(kind.__mro__)
-        if dataclasses.is_dataclass(each)
-        for name, text in REMARK.findall(inspect.getsource(each))
-    }
 
 
 def _default(slot: dataclasses.Field[Any]) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
-from fedvote.runs.experiment import run
 from fedvote.runs.folder import RunFolder, uncounted
 from fedvote.runs.progress import watch
+from fedvote.runs.run import run
 from fedvote.system.atomic_file import write
 
 SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets

@@ -22,6 +22,7 @@ from fedvote.core import Batches
 from fedvote.errors import ConfigError
 from fedvote.network.network import Network, Vector, channels_last
 from fedvote.system.threads import on_every_core
+from fedvote.training.optimizer import optimizer_of
 
 if TYPE_CHECKING:
     from fedvote.method import Method
@@ -168,7 +169,7 @@ def _room_for(start: Sequence[Tensor]) -> list[Tensor]:
 
 def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) -> list[Tensor]:
     """`ended`, filled with the rows of the clients after their last step."""
-    optimizer = method.make_optimizer(stack.leaves) if stack.rate is None else None
+    optimizer = optimizer_of(method).make(stack.leaves) if stack.rate is None else None
     for step in range(batches.steps):
         stack.gradients(*batches.at(step))
         if optimizer:

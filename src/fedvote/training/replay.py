@@ -20,6 +20,7 @@ from torch import Tensor
 from fedvote.core import Batches
 from fedvote.network.network import Network, channels_last
 from fedvote.training.descent import IMAGES, Loss, Stack, is_small, parts_of
+from fedvote.training.optimizer import optimizer_of
 
 if TYPE_CHECKING:
     from fedvote.method import Method
@@ -114,7 +115,7 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
     if network.compiled:
         torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
     sizes = parts_of(method, network, start)
-    rate = method.plain_rate if network.compiled and together else None
+    rate = optimizer_of(method).plain_rate if network.compiled and together else None
     made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes, rate)
     known.append(Recorded(method, shapes, made))
     return made

@@ -1,32 +1,25 @@
-"""What a round's clients are told: those who were there in the round before, less than the others."""
+"""The broadcast of a round: shorter for clients of the round before, which have its reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from fedvote.core import Message, State
-from fedvote.method import Method
-from fedvote.network.network import Network
-from fedvote.rounds import Post, held_before, open_round, read_broadcast
+from fedvote.errors import WireError
+from fedvote.rounds import Round
+from fedvote.wire import Carry, Delivery
 
 
 def broadcast(
-    method: Method,
-    network: Network,
-    state: State,
-    round: int,
-    cohort: Sequence[int],
-    before: Collection[int],
-    post: Post[Any],
+    round: Round, state: State, cohort: Sequence[int], before: Collection[int], carry: Carry
 ) -> tuple[Message, Callable[[], int]]:
-    """What the cohort reads, and how many bytes all of them are sent, which may take longer to find out."""
-    held = held_before(method, state, round)
-    holders = set(cohort).intersection(before) if held else set()
-    frames: dict[bool, Any] = {}  # to those who hold the last one, and to the others
-    down: Message = {}
+    """What the cohort reads, and a function that counts the bytes sent to all of them, which may take longer."""
+    reference = round.reference(state)
+    holders = set(cohort).intersection(before) if reference else set()
+    sent: dict[bool, Delivery] = {}  # to clients with the reference, and to those without
     for holds in {client in holders for client in cohort}:
-        theirs = held if holds else None
-        frames[holds] = open_round(method, network, state, round, post, theirs)
-        down = read_broadcast(method, network, frames[holds], round, theirs)
-    return down, lambda: sum(len(frames[client in holders]) for client in cohort)
+        (sent[holds],) = carry(round.broadcast(state, reference if holds else None))
+        if sent[holds].refusal:
+            raise WireError(sent[holds].refusal)
+    down = next(iter(sent.values())).message if sent else {}
+    return down, lambda: sum(sent[client in holders].nbytes for client in cohort)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fedvote.federation import Orders
 
 
-class Ahead:
+class DrawAhead:
     """The orders of a round, which were drawn before it began, or are drawn now; they are the same."""
 
     def __init__(self, draw: Callable[[int], Orders], until: int):

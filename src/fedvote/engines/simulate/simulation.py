@@ -2,199 +2,141 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from fedvote import contracts
-from fedvote.attacks import ATTACKS, Attack, Nothing
-from fedvote.codecs import pack_stack, weigh_stack
 from fedvote.core import Dataset, Examples
-from fedvote.data.partition import PARTITIONS, Dirichlet, Partition, divide
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
-from fedvote.engines.simulate.draw_ahead import Ahead
+from fedvote.engines.simulate.draw_ahead import DrawAhead
 from fedvote.errors import ConfigError
-from fedvote.federation import Federation, Snapshot, check_numbers, traffic
+from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.method import Method
-from fedvote.methods import FedVote
 from fedvote.network.network import Network
-from fedvote.randomness import Key
-from fedvote.registry import named
-from fedvote.rounds import check_attack, clients_turn, close_round, hostile_turn
-from fedvote.system.device import find_device, half_precision, repeatable, synchronise
+from fedvote.plan import Plan, all_knobs
+from fedvote.rounds import Round
+from fedvote.system.device import repeatable, synchronise
 from fedvote.training.descent import is_small
+from fedvote.wire import Carry, Delivery, Outgoing, weigh, write
 
 FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
-WIRES = ("weighed", "written")  # messages that never leave the process: only their bytes counted, or written and read
+CARRIERS: dict[str, Carry] = {"weighed": weigh, "written": write}
+
+
+def simulate(
+    network: nn.Module,
+    data: Dataset,
+    method: Method | None = None,
+    *,
+    keep_float: Sequence[str] | None = None,
+    owned: Sequence[Tensor] | None = None,
+    device: str = "auto",
+    **knobs: Any,
+) -> Simulation:
+    """Train a federation in this process. Iterate over what it returns: a snapshot after every round.
+
+    network: any nn.Module of convolutions and linear layers; it is copied, never changed
+    data: made by fedvote.from_arrays or fedvote.from_torch
+    method: how clients and server train; not given: FedVote()
+    keep_float: names of layers (with * and ?) that are not voted on; not given: the last linear layer
+    owned: the indices of each client's training examples; not given: `partition` divides them
+    device: auto, cpu or cuda
+    """
+    plan = Plan.of(**knobs)
+    return Simulation(Federation.of(network, data, method, plan, owned=owned, keep_float=keep_float, device=device))
+
+
+def _document(function: Callable[..., Any]) -> None:
+    """Put every knob of a plan, with its default and its comment, into the signature and the docstring."""
+    knobs, parameter = list(all_knobs()), inspect.Parameter
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind != parameter.VAR_KEYWORD]
+    more = [parameter(knob.name, parameter.KEYWORD_ONLY, default=knob.default) for knob in knobs]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    lines = "\n".join(f"{knob.name}: {knob.comment}; default {knob.default!r}" for knob in knobs)
+    function.__doc__ = f"{inspect.getdoc(function)}\n{lines}\n"
+
+
+_document(simulate)
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation(Federation):
-    """A federation and how it is run here. Running it changes nothing here: `run` yields a snapshot a round."""
+class Simulation:
+    """A federation that is run in this process. Iterating over it yields a snapshot a round, and changes nothing."""
 
-    stack: int = 0  # clients trained at once; 0: the whole cohort, or as many as fit the device
-    wire: str = WIRES[0]
+    federation: Federation
 
-    @classmethod
-    def of(
-        cls,
-        module: nn.Module,
-        data: Dataset,
-        method: Method | None = None,
-        *,
-        clients: int,
-        rounds: int,
-        cohort: int = 0,
-        steps: int = 40,
-        batch: int = 100,
-        epochs: float = 0.0,
-        partition: Partition | str | None = None,
-        owned: Sequence[Tensor] | None = None,
-        keep_float: Sequence[str] | None = None,
-        seed: int = 0,
-        device: str = "auto",
-        precision: str = "auto",
-        stack: int = 0,
-        compile: bool = False,
-        wire: str = WIRES[0],
-        evaluate_every: int = 1,
-        test_batch: int = 1000,
-        calibrate_on: int = 1000,
-        attack: Attack | str | None = None,
-        hostile: int = 0,
-        oracle: bool = False,
-    ) -> Simulation:
-        """Divide the data among the clients (unless `owned` says who has what), and check that all parts fit."""
-        whole = {"rounds": rounds, "clients": clients, "steps": steps, "batch": batch}
-        judging = {"evaluate_every": evaluate_every, "test_batch": test_batch, "calibrate_on": calibrate_on}
-        for name, value in (whole | judging).items():
-            if not isinstance(value, SupportsIndex) or value < 1:
-                raise ConfigError(f"{name} is {value!r}, expected a whole number above 0")
-        check_numbers(clients, cohort, hostile)
-        if not 0 <= epochs < math.inf:
-            raise ConfigError(f"epochs is {epochs}, expected 0 (`steps` says how long a turn is) or a number above it")
-        if stack < 0:
-            raise ConfigError(f"stack is {stack}, expected 0 (the whole cohort) or a number of clients")
-        if wire not in WIRES:
-            raise ConfigError(f"wire is {wire!r}, expected one of: {', '.join(WIRES)}")
-        method = FedVote() if method is None else method
-        for part, kind, example in (
-            (module, nn.Module, "torch.nn.Sequential(...)"),
-            (method, Method, "fedvote.FedAvg()"),
-            (data, Dataset, "fedvote.from_arrays(...)"),
-        ):
-            if not isinstance(part, kind):
-                raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
-        chosen_attack: Attack = named(ATTACKS, attack or Nothing(), "attack")
-        chosen_partition: Partition = named(PARTITIONS, partition or Dirichlet(), "partition")
-        check_attack(chosen_attack, method)
-        method.check(cohort or clients)
-        network = Network(module, seed, keep_float)
-        network.check(data.shape, len(data.classes))
-        for name in ("batch", "test_batch", "calibrate_on") if network.norms else ():
-            if (whole | judging)[name] < 2:
-                raise ConfigError(f"{name} is 1, expected 2 or more: the network has batch norm, which compares inputs")
-        if owned is None:
-            parts = divide(chosen_partition, data, clients, Key(seed).numpy("partition"), batch)
-            owned = [torch.from_numpy(part) for part in parts]
-        elif len(owned) != clients:
-            raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
-        else:
-            for client, rows in enumerate(owned):
-                if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < len(data.train)):
-                    raise ConfigError(
-                        f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
-                        f"{len(data.train) - 1}"
-                    )
-        place = find_device(device)
-        half_precision(place, precision)
-        return cls(
-            network=network,
-            data=data,
-            owned=owned,
-            method=method,
-            rounds=rounds,
-            cohort=cohort or clients,
-            steps=steps,
-            batch=batch,
-            epochs=epochs,
-            seed=seed,
-            device=place,
-            precision=precision,
-            stack=stack,
-            compile=compile,
-            wire=wire,
-            evaluate_every=evaluate_every,
-            test_batch=test_batch,
-            calibrate_on=calibrate_on,
-            attack=chosen_attack,
-            hostile=tuple(sorted(Key(seed).numpy("hostile").choice(clients, hostile, replace=False).tolist())),
-            oracle=oracle,
-        )
+    def __iter__(self) -> Iterator[Snapshot]:
+        return self.run()
+
+    def deployed(self, snapshot: Snapshot) -> nn.Module:
+        """The model of a snapshot that goes onto a device: an ordinary module, its voted weights -1 and +1 (or 0)."""
+        return self.federation.deployed(snapshot)
 
     def run(self, since: Snapshot | None = None, network: Network | None = None) -> Iterator[Snapshot]:
         """A snapshot after every round, from the one after `since` to the last.
 
         `network`: what `placed` gave to a run of the same seed; steps that were recorded for it need no recording here.
         """
-        if network is not None and not network.starts_as(self.network):
+        federation = self.federation
+        if network is not None and not network.starts_as(federation.network):
             raise ConfigError("the network starts from other weights than this run, expected one of the same seed")
-        network, train = network or self.placed(), self.data.train.to(self.device)
-        test, calibration = self.test(), self.calibration(train)
-        chunks, ahead = Chunks(self.stack or self.fitting(network, train)), Ahead(self.orders, self.rounds)
-        start = self.start()
+        network, train = network or federation.placed(), federation.data.train.to(federation.device)
+        test, calibration = federation.test(), federation.calibration(train)
+        chunks = Chunks(federation.plan.engine.stack or self.fitting(network, train))
+        ahead, start = DrawAhead(federation.orders, federation.plan.rounds), federation.start()
         snapshot = since or start
         if not snapshot.memory:  # as after rounds over a network, where clients keep their own
             snapshot = replace(snapshot, memory=start.memory)
-        snapshot = snapshot.to(self.device)
-        while snapshot.round < self.rounds:
+        snapshot = snapshot.to(federation.device)
+        while snapshot.round < federation.plan.rounds:
             began = time.perf_counter()
             with repeatable():
-                snapshot, posted = self._round(snapshot, network, train, chunks, ahead)
-                synchronise(self.device)
+                snapshot, count_bytes = self._round(snapshot, network, train, chunks, ahead)
+                synchronise(federation.device)
                 trained = time.perf_counter()
-                quality = self.quality(snapshot, network, test, calibration)
-            sent = posted()  # what coders found in the meantime
+                quality = federation.quality(snapshot, network, test, calibration)
+            sent = count_bytes()  # coders may have finished in the meantime
             seconds = {"seconds": time.perf_counter() - began, "seconds_training": trained - began}
             record = {"round": snapshot.round, **quality, **sent, **snapshot.record, **seconds}
             snapshot = Snapshot(snapshot.round, snapshot.state, snapshot.memory, record)
             yield snapshot
 
     def fitting(self, network: Network, train: Examples) -> int:
-        """How many clients to train at once where nobody says: more than fill a device would only take memory."""
-        if self.device.type == "cpu" or is_small(network, train.take(slice(0, self.batch))[0]):
-            return self.cohort
-        return min(self.cohort, FILL)
+        """How many clients to train at once by default: more than fill the device would only take memory."""
+        plan = self.federation.plan
+        if self.federation.device.type == "cpu" or is_small(network, train.take(slice(0, plan.local.batch))[0]):
+            return plan.cohort
+        return min(plan.cohort, FILL)
 
     def _round(
-        self, last: Snapshot, network: Network, train: Examples, chunks: Chunks, ahead: Ahead
+        self, last: Snapshot, network: Network, train: Examples, chunks: Chunks, ahead: DrawAhead
     ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
-        """The next snapshot, and a way to find out what was sent, which may take longer."""
-        key = Key(self.seed, last.round + 1)
+        """The next snapshot, and a function that counts the bytes of the round, which may take longer."""
+        federation, key = self.federation, self.federation.key(last.round + 1)
+        round, carry = Round(federation.method, network, key), CARRIERS[federation.plan.engine.wire]
         orders = ahead.of(key.round)
         cohort = list(orders)
-        post: Any = pack_stack if self.wire == "written" else weigh_stack
-        before = last.record.get("clients", ()) if last.round else cohort  # the first, all make of the seed
-        down, told = broadcast(self.method, network, last.state, key.round, cohort, before, post)
+        before = last.record.get("clients", ()) if last.round else cohort  # the seed makes the first reference
+        down, downlink_bytes = broadcast(round, last.state, cohort, before, carry)
         memory = {name: values.clone() for name, values in last.memory.items()}
-        frames: dict[int, Any] = {}
+        deliveries: dict[int, Delivery] = {}
 
-        def post_trained(*arguments: Any) -> Any:
-            ahead.prepare(key.round + 1)  # a GPU may still be busy with what is to be posted
-            return post(*arguments)
+        def send(outgoing: Outgoing) -> None:
+            clients = [header.client for header in outgoing.headers]
+            deliveries.update(zip(clients, carry(outgoing), strict=True))
 
         def turn(clients: Sequence[int], idle: bool = False) -> None:
-            keys = [Key(self.seed, key.round, client) for client in clients]
+            keys = [federation.key(key.round, client) for client in clients]
             mine = {name: values[clients] for name, values in memory.items()}
-            batches = self.batches(train, keys, idle, orders)
-            sent, mine = clients_turn(self.method, network, down, batches, mine, keys, post_trained)
-            frames.update(zip(clients, sent, strict=True))
+            outgoing, mine = round.train(down, federation.batches(train, keys, idle, orders), mine, keys)
+            ahead.prepare(key.round + 1)  # a GPU may still be busy with the training
+            send(outgoing)
             for name, values in mine.items():
                 memory[name][clients] = values
 
@@ -202,21 +144,23 @@ class Simulation(Federation):
         chunks.each([client for client in cohort if client not in idle], network, turn)
         if idle:
             turn(idle, idle=True)
-        frames = hostile_turn(self.attack, self.method, network, down, frames, self.hostile, key, post)
-        closed = close_round(self.method, network, last.state, frames, key)
+        if forged := round.tamper(federation.plan.attack, down, deliveries, federation.hostile):
+            send(forged)
+        closed = round.close(last.state, deliveries)
 
-        def posted() -> dict[str, float]:
-            return traffic(sum(map(len, frames.values())), told(), len(cohort), len(cohort), network.D)
+        def count_bytes() -> dict[str, float]:
+            uplink_bytes = sum(delivery.nbytes for delivery in deliveries.values())
+            return traffic(uplink_bytes, downlink_bytes(), len(cohort), len(cohort), network.D)
 
         record = {
             "clients": cohort,
-            **self.weights(closed.state, closed.counted),
+            **federation.weights(closed.state, closed.counted),
             **({"measured": closed.measured} if closed.measured else {}),
             **({"refused": closed.refused} if closed.refused else {}),
         }
-        return Snapshot(key.round, closed.state, memory, record), posted
+        return Snapshot(key.round, closed.state, memory, record), count_bytes
 
     def idle(self, cohort: Sequence[int]) -> list[int]:
-        """The attackers that make their message of others' messages, and need not train."""
-        hostile = [client for client in cohort if client in self.hostile]
-        return hostile if not self.attack.trains and len(hostile) < len(cohort) else []
+        """The attackers that make their messages of others' messages, and need not train."""
+        hostile = [client for client in cohort if client in self.federation.hostile]
+        return hostile if not self.federation.plan.attack.trains and len(hostile) < len(cohort) else []

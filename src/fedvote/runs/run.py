@@ -1,0 +1,29 @@
+"""A configuration, simulated into a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fedvote.core import Dataset
+from fedvote.engines.simulate import Simulation
+from fedvote.federation import Snapshot
+from fedvote.runs.config import Config
+from fedvote.runs.experiment import federation, record
+from fedvote.runs.folder import RunFolder
+
+
+def run(
+    config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
+) -> Iterator[Snapshot]:
+    """Run a configuration into a folder; yields a snapshot when its round is safe on disk.
+
+    `data`: what the configuration names, if it was loaded before.
+    """
+    planned = federation(config, device, data)
+    folder.check_data(planned)
+    since = folder.claim(config, resume)
+    try:
+        folder.describe(planned)
+        yield from record(planned, folder, since, Simulation(planned).run(since))
+    finally:
+        folder.release()
