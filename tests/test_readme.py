@@ -18,6 +18,7 @@ from fedvote.runs.experiment import dataset, run
 from fedvote.runs.folder import RunFolder
 
 README = Path(__file__).parent.parent / "README.md"
+FOLDERS = (".github", "docs", "examples", "results")  # that have pages
 
 
 def test_the_ten_lines_train_a_binary_network() -> None:
@@ -46,7 +47,7 @@ def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_every_file_that_a_page_links_to_is_there() -> None:
     root = README.parent
-    pages = [README, root / "results" / "README.md", *(root / "docs").rglob("*.md"), *(root / "examples").rglob("*.md")]
+    pages = [*root.glob("*.md"), *(page for folder in FOLDERS for page in (root / folder).rglob("*.md"))]
     for page in pages:
         for target in re.findall(r"\]\((?!https:)([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), (page, target)
