@@ -15,10 +15,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote import ConfigError, FedAvg, FedVote, Simulation
+from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.attacks import Attack, Seen
 from fedvote.core import Dataset
 from fedvote.data.partition import Partition
+from fedvote.engines.simulate import simulate
 from fedvote.methods import Signum
 from fedvote.randomness import Key
 from fedvote.reputation import Uniform
@@ -38,7 +39,7 @@ def change_what(function: str, change: Change, patch: pytest.MonkeyPatch) -> Non
 
 def run(method: Any = None, **options: Any) -> None:
     chosen: dict[str, Any] = {"clients": 5, "rounds": 2, "steps": 2, "batch": 8, "device": "cpu"} | options
-    list(Simulation.of(module(), dataset(), method, **chosen).run())
+    list(simulate(module(), dataset(), method, **chosen).run())
 
 
 def without(name: str) -> Change:

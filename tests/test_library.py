@@ -24,7 +24,7 @@ def test_ten_lines_from_arrays_to_a_binary_network() -> None:
 
     data = fedvote.from_arrays(x[:500], y[:500], x[500:], y[500:])
     module = nn.Sequential(nn.Linear(20, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 3))
-    sim = fedvote.Simulation.of(module, data, fedvote.FedVote(), clients=5, rounds=4, steps=20, batch=32)
+    sim = fedvote.simulate(module, data, fedvote.FedVote(), clients=5, rounds=4, steps=20, batch=32)
     for snapshot in sim.run():
         print(snapshot.record["round"], snapshot.record["accuracy"])
     network = sim.deployed(snapshot)
@@ -43,7 +43,7 @@ def test_a_module_that_was_given_stays_as_it_was() -> None:
     before = {name: value.clone() for name, value in module.state_dict().items()}
     x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
     data = fedvote.from_arrays(x, y, x, y)
-    sim = fedvote.Simulation.of(module, data, fedvote.FedAvg(), clients=2, rounds=1, steps=2, batch=8)
+    sim = fedvote.simulate(module, data, fedvote.FedAvg(), clients=2, rounds=1, steps=2, batch=8)
     (last,) = sim.run()
     sim.deployed(last)
     assert module.training
@@ -56,12 +56,12 @@ def test_a_module_that_was_given_stays_as_it_was() -> None:
 )
 def test_what_is_of_the_wrong_kind_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(fedvote.ConfigError, match="expected a"):
-        fedvote.Simulation.of(module(), dataset(), **{"clients": 5, "rounds": 1, **wrong})
+        fedvote.simulate(module(), dataset(), **{"clients": 5, "rounds": 1, **wrong})
     with pytest.raises(fedvote.ConfigError, match="expected a Dataset, such as"):
-        fedvote.Simulation.of(module(), (1, 2), clients=5, rounds=1)  # type: ignore[arg-type]
+        fedvote.simulate(module(), (1, 2), clients=5, rounds=1)  # type: ignore[arg-type]
     for network in (None, nn.Linear):
         with pytest.raises(fedvote.ConfigError, match="expected a Module, such as"):
-            fedvote.Simulation.of(network, dataset(), clients=5, rounds=1)  # type: ignore[arg-type]
+            fedvote.simulate(network, dataset(), clients=5, rounds=1)  # type: ignore[arg-type]
     with pytest.raises(fedvote.ConfigError, match=r"lr is '0\.1', expected a finite number"):
         fedvote.FedVote(lr="0.1")  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def test_users_own_convolutions_and_torch_datasets_work_too() -> None:
     data = fedvote.from_torch(whole, whole)
     module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
     method = fedvote.FedVote(votes="ternary", train_float=True)
-    sim = fedvote.Simulation.of(module, data, method, clients=4, rounds=3, steps=15, batch=16)
+    sim = fedvote.simulate(module, data, method, clients=4, rounds=3, steps=15, batch=16)
     *_, last = sim.run()
     weights = sim.deployed(last)[0].weight  # type: ignore[index]
     assert set(weights.unique().tolist()) <= {-1.0, 0.0, 1.0}
@@ -89,10 +89,10 @@ def test_everything_named_in_the_package_is_there() -> None:
 def test_parts_go_by_their_names() -> None:
     method = fedvote.FedVote(reputation="camps", normalisation="erf")  # type: ignore[arg-type]
     assert method == fedvote.FedVote(reputation=Camps(), normalisation=Erf())
-    made = fedvote.Simulation.of(
+    made = fedvote.simulate(
         module(), dataset(), method, clients=5, rounds=1, batch=8, partition="iid", attack="inverse", hostile=2
     )
-    assert (made.method, made.attack) == (method, Inverse())
+    assert (made.federation.method, made.federation.plan.attack) == (method, Inverse())
     with pytest.raises(fedvote.ConfigError, match=r"reputation .camp. is not known; known: .*camps"):
         fedvote.FedVote(reputation="camp")  # type: ignore[arg-type]
 

@@ -14,8 +14,9 @@ from fedvote import load_network
 from fedvote.codecs.frame import VERSION
 from fedvote.models import make_model
 from fedvote.runs.config import read
-from fedvote.runs.experiment import dataset, run
+from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.run import run
 
 README = Path(__file__).parent.parent / "README.md"
 FOLDERS = (".github", "docs", "examples", "results")  # that have pages
@@ -37,7 +38,7 @@ def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     data, module = dataset("digits"), make_model("digits-cnn", (1, 8, 8), 10)
-    federation = fedvote.Simulation.of(module, data, clients=3, rounds=1, steps=2, batch=8, device="cpu")
+    federation = fedvote.simulate(module, data, clients=3, rounds=1, steps=2, batch=8, device="cpu")
     (snapshot,) = federation.run()
     exec(code, {"fedvote": fedvote, "data": data, "module": module, "federation": federation, "snapshot": snapshot})
     assert {path.name for path in tmp_path.iterdir()} == {

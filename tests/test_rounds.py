@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -11,14 +10,27 @@ import torch
 from fedvote import FedAvg, FedVote
 from fedvote.aggregate import Krum
 from fedvote.codecs import LARGEST, Header, pack, unpack
-from fedvote.core import Examples, Message, State
+from fedvote.core import Examples, State
+from fedvote.data.batches import draw_batches
 from fedvote.errors import ConfigError, WireError
-from fedvote.method import Method
+from fedvote.method import AllAtOnce, Merge, Method
 from fedvote.methods import Eden, FedPAQ, FetchSGD
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
-from tests.toy import CLIENTS, Federation, assert_same, batches, keys, memory, owned, three_weights
+from tests.toy import (
+    CLIENTS,
+    Federation,
+    assert_same,
+    batches,
+    clients_turn,
+    close_round,
+    keys,
+    memory,
+    open_round,
+    owned,
+    read_broadcast,
+    three_weights,
+)
 
 LABELLED = Examples(torch.arange(100.0)[:, None], torch.arange(100))
 OWNED = [torch.arange(0, 10), torch.arange(10, 40), torch.tensor([99, 50, 77, 61, 42])]
@@ -111,7 +123,7 @@ def test_a_client_that_sends_no_finite_numbers_is_left_out(number: float) -> Non
     _, frames = federation.frames(state, 1, [0, 1])
     message = {"voted": torch.full((network.D,), number), "float": network.start.floats}
     header = Header(1, 1, network.fingerprint, "FedAvg")
-    frames[1] = pack(header, message, method.uplink(network, method.broadcast(state), Key(0, 1, 1)))
+    frames[1] = pack(header, message, method.wire(network).up(method.broadcast(state), Key(0, 1, 1)))
     closed = close_round(method, network, state, frames, Key(0, 1))
     assert closed.counted == [0] and "are not numbers of at most 1.07e+09" in closed.refused[1]
     assert all(value.isfinite().all() for value in closed.state.values())
@@ -129,10 +141,12 @@ def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_
     network, method, state = federation.network, federation.method, federation.start()
     _, frames = federation.frames(state, 1, range(5))
     closed = close_round(method, network, state, frames | {0: b"noise"}, Key(0, 1))
-    assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
+    assert_same(closed.state, state)
+    assert closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
     four = {m: frames[m] for m in range(4)}
     closed = close_round(method, network, state, four, Key(0, 1), asked=5)  # nor can somebody by sending nothing
-    assert closed.state is state and closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3]
+    assert_same(closed.state, state)
+    assert closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3]
     with pytest.raises(ConfigError, match="4"):  # nobody's noise: the configuration asks for what cannot be
         close_round(method, network, state, four, Key(0, 1))
 
@@ -150,10 +164,11 @@ def test_no_number_that_clients_send_stops_a_run(method: Method, number: float) 
         down, frames = federation.frames(state, round, range(5))
         for client in range(4):
             key = Key(0, round, client)
-            header, codecs = Header(round, client, network.fingerprint, type(method).__name__), method.uplink
-            message = unpack(frames[client], header, codecs(network, down, key))
+            header = Header(round, client, network.fingerprint, type(method).__name__)
+            codecs = method.wire(network).up(down, key)
+            message = unpack(frames[client], header, codecs)
             floats = {n: torch.full_like(x, number) for n, x in message.items() if x.is_floating_point()}
-            frames[client] = pack(header, message | floats, codecs(network, down, key))
+            frames[client] = pack(header, message | floats, codecs)
         closed = close_round(method, network, state, frames, Key(0, round))
         if abs(number) > LARGEST:
             assert closed.counted == [4] and len(closed.refused) == 4
@@ -167,8 +182,8 @@ def test_no_number_that_clients_send_stops_a_run(method: Method, number: float) 
 class Filled(FedAvg):
     number: float = 0.0
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
-        return {name: torch.full_like(value, self.number) for name, value in state.items()}
+    def merge(self, state: State, key: Key) -> Merge:
+        return AllAtOnce(lambda *_: {name: torch.full_like(value, self.number) for name, value in state.items()})
 
 
 @pytest.mark.parametrize("number", [2 * LARGEST, -2 * LARGEST, float("inf"), -float("inf"), float("nan")])
@@ -177,5 +192,6 @@ def test_a_round_that_makes_what_cannot_be_broadcast_counts_for_nothing(number: 
     state = federation.start()
     _, frames = federation.frames(state, 1, range(5))
     closed = close_round(federation.method, federation.network, state, frames, Key(0, 1))
-    assert closed.state is state and closed.counted == []
-    assert all("beyond any number to train from" in why for why in closed.refused.values())
+    assert_same(closed.state, state)
+    assert closed.counted == []
+    assert all("not numbers that training can continue from" in why for why in closed.refused.values())

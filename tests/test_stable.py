@@ -17,8 +17,8 @@ import fedvote
 from fedvote.cli import app
 from fedvote.report.html_tables import EVENTS, ROUND_COLUMNS
 from fedvote.runs.config import read
-from fedvote.runs.experiment import run
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.run import run
 from tests.engines.flower import grid
 
 ROOT = Path(__file__).parent.parent

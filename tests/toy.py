@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
+from fedvote.attacks import Attack
 from fedvote.core import Batches, Dataset, Examples, Message, State
+from fedvote.data.batches import draw_batches
+from fedvote.errors import WireError
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.rounds import clients_turn, close_round, draw_batches, open_round, read_broadcast
+from fedvote.rounds import Closed, Round
+from fedvote.wire import Delivery
+from fedvote.wire import frames as written
 
 CLIENTS, FEATURES, CLASSES, EXAMPLES = 5, 6, 3, 40  # examples of one client
 
@@ -65,6 +70,68 @@ def batches(data: Examples, clients: Sequence[int], round: int = 1, steps: int =
 def memory(method: Method, network: Network, clients: Sequence[int]) -> State:
     """What clients remember before their first round."""
     return {name: value.expand(len(clients), *value.shape).clone() for name, value in method.memory(network).items()}
+
+
+def open_round(method: Method, network: Network, state: State, round: int, reference: Message | None = None) -> bytes:
+    """The broadcast of a round as bytes, as between processes."""
+    (frame,) = written(Round(method, network, Key(0, round)).broadcast(state, reference))
+    return frame
+
+
+def read_broadcast(
+    method: Method, network: Network, frame: bytes, round: int, reference: Message | None = None
+) -> Message:
+    return Round(method, network, Key(0, round)).read_broadcast(frame, reference)
+
+
+def clients_turn(
+    method: Method, network: Network, down: Message, turn: Batches, memory: State, keys: Sequence[Key]
+) -> tuple[list[bytes], State]:
+    """The frames of a stack of clients, and their new memories."""
+    outgoing, new = Round(method, network, Key(keys[0].seed, keys[0].round)).train(down, turn, memory, keys)
+    return written(outgoing), new
+
+
+def delivered(round: Round, state: State, frames: Mapping[int, bytes]) -> dict[int, Delivery]:
+    """What the server reads of the frames; of those that it refuses, why."""
+
+    def read(client: int, frame: bytes) -> Delivery:
+        try:
+            return round.read_ballot(state, frame, client)
+        except WireError as error:
+            return Delivery({}, 0, [len(frame)], str(error))
+
+    return {client: read(client, frame) for client, frame in frames.items()}
+
+
+def close_round(
+    method: Method,
+    network: Network,
+    state: State,
+    frames: Mapping[int, bytes],
+    key: Key,
+    asked: int | None = None,
+) -> Closed:
+    round = Round(method, network, key)
+    return round.close(state, delivered(round, state, frames), asked)
+
+
+def hostile_turn(
+    attack: Attack, method: Method, network: Network, state: State, frames: Mapping[int, bytes],
+    hostile: Container[int], key: Key,
+) -> dict[int, bytes]:  # fmt: skip
+    """The frames of a round after hostile clients have replaced theirs."""
+    round = Round(method, network, key)
+    forged = round.tamper(attack, method.broadcast(state), delivered(round, state, frames), hostile)
+    mine = {h.client: frame for h, frame in zip(forged.headers, written(forged), strict=True)} if forged else {}
+    return {**frames, **mine}
+
+
+def merge(method: Method, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+    """The next state, from all messages at once."""
+    fold = method.merge(state, key)
+    fold.add(ups, list(clients))
+    return fold.close()
 
 
 @dataclass(frozen=True)

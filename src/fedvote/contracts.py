@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from torch import Tensor
 
 from fedvote.core import Message, Weights
 from fedvote.errors import ConfigError
-
-Kind = TypeVar("Kind")
 
 
 def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
@@ -22,10 +20,9 @@ def kind(value: Any) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-def instance(part: object, function: str, given: Any, expected: type[Kind]) -> Kind:
+def instance(part: object, function: str, given: Any, expected: type) -> None:
     if not isinstance(given, expected):
         refuse(part, function, kind(given), f"a {expected.__name__}")
-    return given
 
 
 def pair(part: object, function: str, given: Any) -> tuple[Any, Any]:

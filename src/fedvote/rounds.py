@@ -47,7 +47,9 @@ class Round:
 
     @cached_property
     def wire(self) -> Wire:
-        return contracts.instance(self.method, "wire", self.method.wire(self.network), Wire)
+        wire = self.method.wire(self.network)
+        contracts.instance(self.method, "wire", wire, Wire)
+        return wire
 
     # the server's side
 
@@ -104,7 +106,8 @@ class Round:
         return Closed(after, counted, refused, measured)
 
     def _merged(self, state: State, deliveries: list[Delivery], clients: list[int]) -> State:
-        merge = contracts.instance(self.method, "merge", self.method.merge(state, self.key), Merge)
+        merge = self.method.merge(state, self.key)
+        contracts.instance(self.method, "merge", merge, Merge)
         merge.add(stacked(deliveries), clients)
         return contracts.like(self.method, "merge", merge.close(), state)
 

@@ -14,11 +14,10 @@ from fedvote.core import Message
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
 from fedvote.randomness import Key
-from fedvote.rounds import hostile_turn
 from fedvote.runs.config import Config
 from fedvote.runs.toml_tables import as_table, build, to_toml
 from tests.attacks.messages import leaning, many, sent
-from tests.toy import Federation, assert_same
+from tests.toy import Federation, assert_same, hostile_turn
 
 VARIANTS: dict[str, Attack] = {
     "label-flip random": LabelFlip(pairs="random"),

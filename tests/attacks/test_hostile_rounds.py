@@ -13,17 +13,16 @@ from torch import nn
 from fedvote.attacks import ATTACKS, ALittleIsEnough, Attack, InnerProduct, Inverse, LabelFlip, Nothing, Omniscient
 from fedvote.attacks.a_little_is_enough import hidden
 from fedvote.codecs import Header, pack, unpack
-from fedvote.engines.simulate import Simulation
+from fedvote.engines.simulate import Simulation, simulate
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, Eden, FedAvg, FedVote, FetchSGD
 from fedvote.randomness import Key
 from fedvote.reputation import Cut, Proportional
-from fedvote.rounds import close_round, hostile_turn
 from fedvote.runs.config import read
-from fedvote.runs.experiment import run
 from fedvote.runs.folder import RunFolder
-from tests.toy import Federation, assert_close, assert_same, batches, dataset, memory, module
+from fedvote.runs.run import run
+from tests.toy import Federation, assert_close, assert_same, batches, close_round, dataset, hostile_turn, memory, module
 
 SMALL = {"fetchsgd": {"columns": 64, "k": 10}}
 
@@ -31,7 +30,7 @@ SMALL = {"fetchsgd": {"columns": 64, "k": 10}}
 def simulation(
     method: Method | None = None, attack: Attack | None = None, hostile: int = 2, oracle: bool = False
 ) -> Simulation:
-    return Simulation.of(
+    return simulate(
         module(), dataset(), method, clients=5, rounds=2, steps=3, batch=8, attack=attack, hostile=hostile,
         device="cpu", oracle=oracle,
     )  # fmt: skip
@@ -56,9 +55,10 @@ def test_every_attack_on_every_method_is_a_message_that_the_codec_takes(name: st
 def test_attackers_know_how_many_clients_there_are() -> None:
     """On which z depends: of five, two are hostile."""
     federation = Federation(FedAvg())
-    down, frames = federation.frames(federation.start(), 1, range(5))
+    state = federation.start()
+    _, frames = federation.frames(state, 1, range(5))
     forged, known = (
-        hostile_turn(attack, federation.method, federation.network, down, frames, {1, 3}, Key(0, 1))
+        hostile_turn(attack, federation.method, federation.network, state, frames, {1, 3}, Key(0, 1))
         for attack in (ALittleIsEnough(), ALittleIsEnough(z=hidden(5, 2)))
     )
     assert forged == known and hidden(5, 2) != hidden(2, 2)
@@ -85,8 +85,8 @@ def test_an_inverted_update_is_inverted_however_it_is_scaled() -> None:
     method = Eden(block=16)
     federation = Federation(method)
     network, start = federation.network, federation.start()
-    down, frames = federation.frames(start, 1, [0])
-    forged = hostile_turn(Inverse(), method, network, down, frames, {0}, Key(0, 1))
+    _, frames = federation.frames(start, 1, [0])
+    forged = hostile_turn(Inverse(), method, network, start, frames, {0}, Key(0, 1))
     there, back = (
         close_round(method, network, start, sent, Key(0, 1)).state["voted"] - start["voted"]
         for sent in (frames, forged)
@@ -110,7 +110,7 @@ def test_a_client_that_learns_nothing_sends_what_is_called_unmoved(method: Metho
     down = method.broadcast(federation.start())
     turn, keys = batches(federation.data, range(5)), [Key(0, 1, client) for client in range(5)]
     ups, _ = method.local(federation.network, down, turn, memory(method, federation.network, range(5)), keys)
-    unmoved = method.unmoved(down)
+    unmoved = method.wire(federation.network).unmoved(down)
     for name in ups.keys() - {"samples"}:
         off = ups[name].float().mean(0) - unmoved.get(name, 0)
         if name != "votes":
@@ -136,13 +136,13 @@ def test_the_server_sees_frames_and_nothing_else() -> None:
     federation = Federation(method)
     network, state = federation.network, federation.start()
     down, frames = federation.frames(state, 1, range(5))
-    forged = hostile_turn(Inverse(), method, network, down, frames, {1, 3}, Key(0, 1))
+    forged = hostile_turn(Inverse(), method, network, state, frames, {1, 3}, Key(0, 1))
     assert {m for m in range(5) if forged[m] != frames[m]} == {1, 3}
 
     def header(client: int) -> Header:
         return Header(1, client, network.fingerprint, "FedVote")
 
-    codecs = method.uplink(network, down, Key(0, 1))
+    codecs = method.wire(network).up(down, Key(0, 1))
     ballots = [unpack(forged[client], header(client), codecs) for client in range(5)]
     order = [1, 0, 4, 3, 2]  # whose ballot each of them sends instead
     swapped = {client: pack(header(client), ballots[whose], codecs) for client, whose in enumerate(order)}
@@ -161,7 +161,7 @@ def test_messages_that_will_be_refused_stop_no_attack(attack: Attack) -> None:
     wild = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 3))
     lr = 0.1 if isinstance(attack, InnerProduct) else 500.0
     for wire in ("weighed", "written"):
-        made = Simulation.of(
+        made = simulate(
             wild, dataset(), FedAvg(lr, "SGD"), clients=5, rounds=4, steps=3, batch=8, device="cpu", attack=attack,
             hostile=2, wire=wire,
         )  # fmt: skip
@@ -170,13 +170,13 @@ def test_messages_that_will_be_refused_stop_no_attack(attack: Attack) -> None:
 
 
 def test_hostile_clients_are_drawn_from_the_seed() -> None:
-    drawn = [replace_seed(seed).hostile for seed in range(20)]
-    assert drawn == [replace_seed(seed).hostile for seed in range(20)]
+    drawn = [replace_seed(seed).federation.hostile for seed in range(20)]
+    assert drawn == [replace_seed(seed).federation.hostile for seed in range(20)]
     assert all(len(set(clients)) == 2 for clients in drawn) and len(set(drawn)) > 5
 
 
 def replace_seed(seed: int) -> Simulation:
-    return Simulation.of(
+    return simulate(
         module(), dataset(), clients=5, rounds=1, steps=1, batch=8, attack=Inverse(), hostile=2, seed=seed, device="cpu"
     )
 
@@ -187,7 +187,7 @@ def test_an_oracle_counts_the_honest_alone() -> None:
     for attack in (LabelFlip(), Nothing()):
         assert_same(list(simulation(FedVote(), attack, oracle=True).run())[-1].state, snapshots[-1].state)
     weights = snapshots[-1].record["vote_weight"]
-    assert sorted(weights) == [client for client in range(5) if client not in federation.hostile]
+    assert sorted(weights) == [client for client in range(5) if client not in federation.federation.hostile]
 
 
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if not attack.trains])
@@ -197,7 +197,7 @@ def test_attackers_that_do_not_train_send_the_same_as_if_they_did(
 ) -> None:
     attack = ATTACKS[name]()
     federation = simulation(method, attack)
-    assert federation.idle(range(5)) == list(federation.hostile)
+    assert federation.idle(range(5)) == list(federation.federation.hostile)
     spared = list(federation.run())[-1].state
     monkeypatch.setattr(type(attack), "trains", True)
     assert federation.idle(range(5)) == []
@@ -206,11 +206,11 @@ def test_attackers_that_do_not_train_send_the_same_as_if_they_did(
 
 def test_attackers_among_themselves_train() -> None:
     federation = simulation(FedVote(), ATTACKS["omniscient"]())
-    assert federation.idle(federation.hostile) == []
+    assert federation.idle(federation.federation.hostile) == []
 
 
 def test_poisoned_labels_reach_hostile_clients_and_no_others() -> None:
-    federation = simulation(FedAvg(), LabelFlip())
+    federation = simulation(FedAvg(), LabelFlip()).federation
     keys = [Key(0, 1, client) for client in range(5)]
     poisoned = federation.batches(federation.data.train, keys)
     clean = replace(federation, hostile=()).batches(federation.data.train, keys)
@@ -223,16 +223,22 @@ def test_poisoned_labels_reach_hostile_clients_and_no_others() -> None:
 
 def test_inverted_ballots_lose_weight_to_those_of_the_honest() -> None:
     method = FedVote(reputation=Proportional())
-    federation = Simulation.of(
+    federation = simulate(
         module(), dataset(), method, clients=5, rounds=4, steps=5, batch=8, attack=Inverse(), hostile=1, device="cpu"
     )
     weights = list(federation.run())[-1].record["vote_weight"]
-    (hostile,) = federation.hostile
+    (hostile,) = federation.federation.hostile
     assert weights[hostile] < min(weight for client, weight in weights.items() if client != hostile)
 
 
 def test_a_run_names_its_hostile_clients_for_the_report(tmp_path: Path) -> None:
-    settings = ["rounds=1", "local.steps=1", "federation.clients=5", "federation.hostile=2", "attack=inverse"]
+    settings = [
+        "rounds=1",
+        "local.steps=1",
+        "federation.clients=5",
+        "federation.hostile=2",
+        "attack=inverse",
+    ]
     list(run(read("quickstart", settings), RunFolder(tmp_path), device="cpu"))
     assert len(json.loads((tmp_path / "clients.json").read_text())["hostile"]) == 2
     assert len(json.loads((tmp_path / "metrics.jsonl").read_text())["vote_weight"]) == 5

@@ -10,9 +10,8 @@ from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
 from fedvote.randomness import Key
-from fedvote.rounds import close_round, hostile_turn
 from tests.attacks.messages import floats, sent, votes
-from tests.toy import Federation, assert_close, assert_same
+from tests.toy import Federation, assert_close, assert_same, close_round, hostile_turn
 
 OWN = floats([0.0, 0.0, 0.0], [7.0, 7.0, 7.0])
 

@@ -12,13 +12,14 @@ from torch import Tensor
 from fedvote.attacks import Insider, MinMax, Omniscient
 from fedvote.attacks.insider import HALVINGS
 from fedvote.core import State
+from fedvote.engines.simulate import Simulation
 from fedvote.errors import ConfigError
 from fedvote.methods import FedVote
 from fedvote.quantize import BINARY
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Camps, Cut, Reputation, Uniform, Verdict
 from fedvote.runs.config import read
-from fedvote.runs.experiment import simulation
+from fedvote.runs.experiment import federation
 from tests.attacks.messages import floats, leaning, sent, votes
 from tests.toy import assert_same
 
@@ -111,11 +112,11 @@ class Noted(Camps):
 
 def test_the_rule_that_it_tries_is_the_servers_own() -> None:
     rule = Noted()
-    made = simulation(
+    made = federation(
         read("quickstart", ["attack=insider", "federation.hostile=4", "local.steps=1", "rounds=1"]), "cpu"
     )
     assert isinstance(made.method, FedVote)
-    list(replace(made, method=replace(made.method, reputation=rule)).run())
+    list(Simulation(replace(made, method=replace(made.method, reputation=rule))))
     assert rule.asked == [11] * (HALVINGS + 1)  # and once by the server
 
 

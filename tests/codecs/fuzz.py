@@ -20,7 +20,7 @@ import time
 import tracemalloc
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -78,7 +78,7 @@ class Case:
 
     name: str
     header: Header
-    codecs: dict[str, Codec]
+    codecs: Mapping[str, Codec]
     message: Message
     frame: bytes = field(init=False)
     tensors: list[tuple[int, int]] = field(init=False)  # where each one's head begins, and its payload ends

@@ -23,8 +23,8 @@ from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key
 from fedvote.reputation import Proportional, Reputation, Uniform
-from fedvote.rounds import HELD, held_before, open_round
-from tests.toy import CLASSES, CLIENTS, FEATURES, Federation, assert_same
+from fedvote.rounds import HELD, Round
+from tests.toy import CLASSES, CLIENTS, FEATURES, Federation, assert_same, open_round
 
 ALPHABETS = {"binary": BINARY, "ternary": TERNARY}
 every_alphabet = pytest.mark.parametrize("alphabet", ALPHABETS.values(), ids=ALPHABETS)
@@ -377,9 +377,10 @@ def test_coding_makes_every_frame_smaller(votes: str, reputation: Reputation) ->
     state = coded.start()
     for round in (1, 2, 3):
         (_, ups), (_, plain_ups) = (f.frames(state, round, range(CLIENTS)) for f in (coded, bits))
+        last = {f: Round(f.method, f.network, Key(0, round)).reference(state) for f in (coded, bits)}
         down, plain_down = (open_round(f.method, f.network, state, round) for f in (coded, bits))
-        known = open_round(bits.method, bits.network, state, round, held=held_before(bits.method, state, round))
-        to_holders = open_round(coded.method, coded.network, state, round, held=held_before(coded.method, state, round))
+        known = open_round(bits.method, bits.network, state, round, reference=last[bits])
+        to_holders = open_round(coded.method, coded.network, state, round, reference=last[coded])
         assert len(to_holders) <= len(down)
         if round == 1:
             assert to_holders == known and len(known) < 100  # both sides have made it already

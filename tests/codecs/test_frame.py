@@ -11,10 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedvote.codecs import Binary, Float32, Header, Integers, Parcel, Ternary, pack, stack_messages, unpack
+from fedvote.codecs import Binary, Float32, Header, Integers, Ternary, pack, unpack
 from fedvote.core import Codec, Message
 from fedvote.errors import WireError
 from fedvote.randomness import SERVER
+from fedvote.wire import Delivery, stacked
 
 HEADER = Header(round=3, client=12, fingerprint=b"\x01\x02ABCDEF", method="FedVote")
 CODECS: dict[str, Codec] = {"votes": Binary(11), "float": Float32(2)}
@@ -184,18 +185,20 @@ def test_random_bodies_with_a_right_head_raise_nothing_but_wire_error(noise: byt
 STACK: Message = {"votes": torch.arange(33).view(3, 11) % 3 - 1, "float": torch.arange(6.0).view(3, 2)}
 
 
-@given(st.lists(st.tuples(st.sampled_from(["one stack", "another", "bytes"]), st.integers(0, 2)), min_size=1))
+@given(st.lists(st.tuples(st.sampled_from(["one stack", "another", "alone"]), st.integers(0, 2)), min_size=1))
 def test_messages_are_stacked_in_their_order_however_they_came(parts: list[tuple[str, int]]) -> None:
-    stacks = {"one stack": STACK, "another": {name: -values for name, values in STACK.items()}, "bytes": STACK}
-    parcels = [Parcel(stacks[kind], row, [0]) for kind, row in parts]
-    given = [parcel.message if kind == "bytes" else parcel for (kind, _), parcel in zip(parts, parcels, strict=True)]
-    stacked = stack_messages(given)
+    stacks = {"one stack": STACK, "another": {name: -values for name, values in STACK.items()}}
+    alone = {row: {name: values[row : row + 1] + 1 for name, values in STACK.items()} for row in range(3)}
+    deliveries = [
+        Delivery(alone[row], 0, [0]) if kind == "alone" else Delivery(stacks[kind], row, [0]) for kind, row in parts
+    ]
+    together = stacked(deliveries)
     for name in STACK:
-        assert torch.equal(stacked[name], torch.stack([parcel.message[name] for parcel in parcels]))
+        assert torch.equal(together[name], torch.stack([delivery.message[name] for delivery in deliveries]))
 
 
 @pytest.mark.parametrize("rows", [range(3), range(1, 3), [2]], ids=str)
-def test_what_was_posted_together_is_not_copied(rows: list[int]) -> None:
-    stacked = stack_messages([Parcel(STACK, row, [0]) for row in rows])
+def test_what_was_delivered_together_is_not_copied(rows: list[int]) -> None:
+    together = stacked([Delivery(STACK, row, [0]) for row in rows])
     for name, values in STACK.items():
-        assert stacked[name].data_ptr() == values[rows[0]].data_ptr()
+        assert together[name].data_ptr() == values[rows[0]].data_ptr()

@@ -23,10 +23,10 @@ from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD
 from fedvote.randomness import SERVER, Key
 from fedvote.reputation import Proportional
-from fedvote.rounds import held_before, open_round
+from fedvote.rounds import Round
 from tests.codecs import fuzz
 from tests.codecs.fuzz import ACCEPTED, FITTED, KEPT, MUTATIONS, REFUSED, UNCHANGED, Case, Fault
-from tests.toy import Federation
+from tests.toy import Federation, open_round
 
 HEADER = Header(3, 12, b"\x01\x02ABCDEF", "FedVote")
 VOTES = torch.tensor([1, -1, 1, 1, -1, -1, 1, -1, 1, 1, -1], dtype=torch.int8)
@@ -96,14 +96,14 @@ def real_cases(method: Method) -> list[Case]:
     broadcast = open_round(method, network, state, 2)
     _, frames = federation.frames(state, 2, [0, 3])
     head = partial(Header, 2, fingerprint=network.fingerprint, method=type(method).__name__)
-    down = unpack(broadcast, head(client=SERVER), method.downlink(network))
-    cases = [Case("down", head(client=SERVER), method.downlink(network), down)]
+    down = unpack(broadcast, head(client=SERVER), method.wire(network).down())
+    cases = [Case("down", head(client=SERVER), method.wire(network).down(), down)]
     for client, frame in frames.items():
-        codecs = method.uplink(network, down, Key(0, 2, client))
+        codecs = method.wire(network).up(down, Key(0, 2, client))
         cases.append(Case(f"up {client}", head(client=client), codecs, unpack(frame, head(client=client), codecs)))
     assert [case.frame for case in cases] == [broadcast, *frames.values()]
-    if held := held_before(method, state, 2):
-        cases.append(Case("to holders", head(client=SERVER), method.downlink(network, held), down))
+    if held := Round(method, network, Key(0, 2)).reference(state):
+        cases.append(Case("to holders", head(client=SERVER), method.wire(network).down(held), down))
     return cases
 
 

@@ -12,6 +12,7 @@ from fedvote.codecs import EntropyVotes
 from fedvote.codecs.vote_contexts import MANY, by_random_number, contexts
 from fedvote.core import Message
 from fedvote.methods import FedVote
+from fedvote.methods.ballot_wire import ballot_codec
 from fedvote.methods.fedpaq import qsgd
 from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_shared_random
 from fedvote.randomness import BITS, Key, as_uniform, shared_random
@@ -36,8 +37,8 @@ def ballot(method: FedVote, down: Message, moved: float) -> Tensor:
 
 
 def bits(method: FedVote, down: Message, votes: Tensor) -> float:
-    payload = method.ballot_codec(down, KEY).encode(votes)
-    assert torch.equal(method.ballot_codec(down, KEY).decode(payload), votes)
+    payload = ballot_codec(method.alphabet, down, KEY).encode(votes)
+    assert torch.equal(ballot_codec(method.alphabet, down, KEY).decode(payload), votes)
     return 8 * len(payload) / len(votes)
 
 
@@ -100,17 +101,17 @@ def test_the_less_a_turn_moves_the_less_is_sent_and_always_less_than_without_lot
 def test_ballots_that_are_not_what_was_expected_survive_too(votes: str, count: int) -> None:
     method, down = FedVote(votes=votes), broadcast(count)
     against = -ballot(method, down, 0.0)
-    payload = method.ballot_codec(down, KEY).encode(against)
-    assert torch.equal(method.ballot_codec(down, KEY).decode(payload), against)
+    payload = ballot_codec(method.alphabet, down, KEY).encode(against)
+    assert torch.equal(ballot_codec(method.alphabet, down, KEY).decode(payload), against)
 
 
 def test_nobody_reads_the_ballot_of_one_client_as_anothers() -> None:
     """The codec of another client gives other votes, or none at all; the frame says whose it is."""
     method, down = FedVote(), broadcast(3000)
     votes = ballot(method, down, 0.05)
-    other = method.ballot_codec(down, Key(0, 1, 8))
-    assert not torch.equal(other.context, method.ballot_codec(down, KEY).context)
-    assert len(other.encode(votes)) > len(method.ballot_codec(down, KEY).encode(votes))
+    other = ballot_codec(method.alphabet, down, Key(0, 1, 8))
+    assert not torch.equal(other.context, ballot_codec(method.alphabet, down, KEY).context)
+    assert len(other.encode(votes)) > len(ballot_codec(method.alphabet, down, KEY).encode(votes))
 
 
 @pytest.mark.parametrize("count", [2000, MANY])

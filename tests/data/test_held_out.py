@@ -14,7 +14,7 @@ from fedvote.core import Dataset
 from fedvote.data.validation import hold_out
 from fedvote.errors import ConfigError, DataError
 from fedvote.runs.config import read
-from fedvote.runs.experiment import dataset, division, simulation
+from fedvote.runs.experiment import dataset, division, federation
 
 SMALL = ["federation.clients=3", "local.batch=8", "data.validation=0.2"]
 
@@ -59,7 +59,7 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
 
 def test_no_client_of_a_run_has_an_example_that_judges_it() -> None:
     whole = dataset("digits")
-    made = simulation(read("quickstart", SMALL), "cpu")
+    made = federation(read("quickstart", SMALL), "cpu")
     assert len(made.data.test) == round(0.2 * len(whole.train))
     owned = torch.cat(list(made.owned))
     assert len(owned.unique()) == len(made.data.train) == len(whole.train) - len(made.data.test)
@@ -70,10 +70,10 @@ def test_what_is_shown_of_a_division_is_what_is_run() -> None:
     out = io.StringIO()
     Console(file=out, width=80).print(division(config))
     rows = [line.split() for line in out.getvalue().splitlines()[1:4]]
-    assert [int(row[-1]) for row in rows] == [len(own) for own in simulation(config, "cpu").owned]
+    assert [int(row[-1]) for row in rows] == [len(own) for own in federation(config, "cpu").owned]
 
 
 def test_of_data_that_stay_with_clients_none_are_held_out(numbered: Dataset) -> None:
     owned = [torch.arange(40), torch.arange(0), torch.arange(0)]
     with pytest.raises(ConfigError, match="clients bring data of their own"):
-        simulation(read("quickstart", SMALL), "cpu", numbered, owned)
+        federation(read("quickstart", SMALL), "cpu", numbered, owned)

@@ -14,18 +14,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, Simulation, federation
+from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, Simulation, federation, wire
 from fedvote.core import Batches, Message, State
-from fedvote.engines.simulate import simulation
-from fedvote.federation import Snapshot
-from fedvote.method import Method
+from fedvote.data.batches import draw_batches
+from fedvote.engines.simulate import simulate, simulation
+from fedvote.federation import Federation, Snapshot
+from fedvote.method import Merge, Method
 from fedvote.methods import SignSGD, Signum, fedvote
 from fedvote.network.network import Network
 from fedvote.quantize import round_by_shared_random
-from fedvote.randomness import Key
+from fedvote.randomness import SERVER, Key
 from fedvote.reputation import Proportional
-from fedvote.rounds import clients_turn, draw_batches, open_round
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot
+from fedvote.wire import Delivery, Outgoing
 from tests.toy import assert_close, assert_same, dataset, module
 
 DOCUMENTED = {
@@ -34,9 +35,9 @@ DOCUMENTED = {
 }  # fmt: skip
 
 
-def simulate(method: Method | None = None, **options: Any) -> Simulation:
+def simulated(method: Method | None = None, **options: Any) -> Simulation:
     chosen: dict[str, Any] = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu"} | options
-    return Simulation.of(module(), dataset(), method, **chosen)
+    return simulate(module(), dataset(), method, **chosen)
 
 
 def timeless(record: dict[str, Any]) -> dict[str, Any]:
@@ -52,23 +53,23 @@ def assert_equal(a: Snapshot, b: Snapshot) -> None:
 
 @pytest.mark.parametrize("method", [FedVote(), FedVote(reputation=Proportional()), FedAvg(by_samples=True)], ids=str)
 def test_two_runs_with_one_seed_are_equal_to_the_bit(method: Method) -> None:
-    first = list(simulate(method, cohort=3, seed=4).run())
+    first = list(simulated(method, cohort=3, seed=4).run())
     torch.manual_seed(99)
-    second = list(simulate(method, cohort=3, seed=4).run())
+    second = list(simulated(method, cohort=3, seed=4).run())
     assert [snapshot.round for snapshot in first] == [1, 2, 3]
     for a, b in zip(first, second, strict=True):
         assert_equal(a, b)
 
 
 def test_one_simulation_run_twice_gives_the_same() -> None:
-    made = simulate()
+    made = simulated()
     for a, b in zip(made.run(), made.run(), strict=True):
         assert_equal(a, b)
 
 
 @pytest.mark.parametrize("method", [FedVote(), FedAvg()], ids=str)
 def test_two_seeds_differ(method: Method) -> None:
-    one, other = (list(simulate(method, seed=seed).run())[-1] for seed in (0, 1))
+    one, other = (list(simulated(method, seed=seed).run())[-1] for seed in (0, 1))
     key = "level" if "level" in one.state else "voted"
     assert not torch.equal(one.state[key], other.state[key])
 
@@ -78,24 +79,24 @@ class Watching(FedAvg):
         assert torch.are_deterministic_algorithms_enabled() and not torch.is_grad_enabled()
         return super().local(*arguments)
 
-    def merge(self, *arguments: Any) -> State:
+    def merge(self, *arguments: Any) -> Merge:
         assert torch.are_deterministic_algorithms_enabled() and not torch.is_grad_enabled()
         return super().merge(*arguments)
 
 
 @pytest.mark.parametrize("method", [FedAvg(), FedVote()], ids=str)
 def test_runs_of_one_seed_may_share_a_network_and_others_may_not(method: Method) -> None:
-    first, second = simulate(method, attack="inverse", hostile=2), simulate(method, steps=5)
-    network = first.placed()
+    first, second = simulated(method, attack="inverse", hostile=2), simulated(method, steps=5)
+    network = first.federation.placed()
     list(first.run(network=network))
     for shared, alone in zip(second.run(network=network), second.run(), strict=True):
         assert_same(shared.state, alone.state)
     with pytest.raises(ConfigError, match="other weights than this run, expected one of the same seed"):
-        next(simulate(method, seed=1).run(network=network))
+        next(simulated(method, seed=1).run(network=network))
 
 
 def test_deterministic_algorithms_are_on_only_while_a_round_runs() -> None:
-    for _ in simulate(Watching(), rounds=2).run():
+    for _ in simulated(Watching(), rounds=2).run():
         assert not torch.are_deterministic_algorithms_enabled() and torch.is_grad_enabled()
 
 
@@ -109,7 +110,7 @@ def test_a_client_whose_training_makes_no_numbers_has_no_vote(method: Method, wi
     data.train.x[7 * 8 :] = math.nan  # of all but the first client
     rows = [torch.arange(56), *torch.arange(56, 200).split(36)]
     chosen: dict[str, Any] = {"clients": 5, "rounds": 2, "steps": 4, "batch": 8, "device": "cpu", "wire": wire}
-    for snapshot in Simulation.of(module(), data, method, owned=rows, **chosen).run():
+    for snapshot in simulate(module(), data, method, owned=rows, **chosen).run():
         assert sorted(snapshot.record["refused"]) == [1, 2, 3, 4]
         assert snapshot.record["uplink_bytes"] > 0
         for values in (*snapshot.state.values(), *snapshot.memory.values()):
@@ -126,12 +127,12 @@ def test_a_client_whose_training_makes_no_numbers_has_no_vote(method: Method, wi
 )
 def test_what_clients_own_is_checked(rows: Tensor, error: type[Exception], saying: str) -> None:
     with pytest.raises(error, match=saying):
-        next(simulate(clients=2, owned=[torch.arange(40), rows]).run())
+        next(simulated(clients=2, owned=[torch.arange(40), rows]).run())
 
 
 @pytest.mark.parametrize("stack", [1, 2, 3, 99])
 def test_stacks_of_any_size_train_the_same_float_weights(stack: int) -> None:
-    for a, b in zip(simulate(FedAvg(lr=0.01)).run(), simulate(FedAvg(lr=0.01), stack=stack).run(), strict=True):
+    for a, b in zip(simulated(FedAvg(lr=0.01)).run(), simulated(FedAvg(lr=0.01), stack=stack).run(), strict=True):
         assert_close(a.state, b.state)
         assert a.record["clients"] == b.record["clients"] and a.record["uplink_bytes"] == b.record["uplink_bytes"]
 
@@ -151,7 +152,7 @@ def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatc
 
         with monkeypatch.context() as patch:
             patch.setattr(fedvote, "round_by_shared_random", spy)
-            (_,) = simulate(stack=size, rounds=1, steps=10).run()
+            (_,) = simulated(stack=size, rounds=1, steps=10).run()
         return torch.cat(seen), torch.cat(voted)
 
     (whole_KD, votes_KD), (parts_KD, parts_votes_KD) = normalised(0), normalised(stack)
@@ -164,7 +165,7 @@ def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatc
 def test_what_is_drawn_a_round_ahead_is_what_the_round_would_draw(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = simulate(FedAvg(), cohort=3, **options)
+    made = simulated(FedAvg(), cohort=3, **options)
     drawn: list[tuple[int, int]] = []
 
     def spy(train: Any, owned: Any, steps: Any, batch: int, keys: Sequence[Key], orders: Any) -> Batches:
@@ -180,14 +181,14 @@ def test_what_is_drawn_a_round_ahead_is_what_the_round_would_draw(
 
 def test_nothing_is_drawn_twice_or_for_a_round_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[int] = []
-    orders = Simulation.orders
+    orders = Federation.orders
 
-    def spy(self: Simulation, round: int) -> Any:
+    def spy(self: Federation, round: int) -> Any:
         rounds.append(round)
         return orders(self, round)
 
-    monkeypatch.setattr(Simulation, "orders", spy)
-    made = simulate(FedAvg(), cohort=3, stack=1)
+    monkeypatch.setattr(Federation, "orders", spy)
+    made = simulated(FedAvg(), cohort=3, stack=1)
     first, *_ = made.run()
     assert rounds == [1, 2, 3]
     list(made.run(first))
@@ -195,24 +196,24 @@ def test_nothing_is_drawn_twice_or_for_a_round_that_never_comes(monkeypatch: pyt
 
 
 def test_a_cohort_is_drawn_by_seed_and_round_and_everybody_is_drawn_sooner_or_later() -> None:
-    cohorts = [s.record["clients"] for s in simulate(FedAvg(), cohort=2, rounds=30, steps=1).run()]
+    cohorts = [s.record["clients"] for s in simulated(FedAvg(), cohort=2, rounds=30, steps=1).run()]
     for cohort in cohorts:
         assert len(set(cohort)) == 2 and cohort == sorted(cohort)
     counts = Counter(client for cohort in cohorts for client in cohort)
     assert counts.keys() == {0, 1, 2, 3, 4} and min(counts.values()) >= 4  # of 12 on average
 
-    again = [s.record["clients"] for s in simulate(FedVote(), cohort=2, rounds=3, steps=2, stack=1).run()]
+    again = [s.record["clients"] for s in simulated(FedVote(), cohort=2, rounds=3, steps=2, stack=1).run()]
     assert again == cohorts[:3], "what clients do has no part in who is drawn"
-    other = [s.record["clients"] for s in simulate(FedVote(), cohort=2, rounds=30, steps=1, seed=1).run()]
+    other = [s.record["clients"] for s in simulated(FedVote(), cohort=2, rounds=30, steps=1, seed=1).run()]
     assert other != cohorts
 
 
 def test_without_a_cohort_everybody_takes_part() -> None:
-    assert [s.record["clients"] for s in simulate(rounds=2).run()] == [[0, 1, 2, 3, 4]] * 2
+    assert [s.record["clients"] for s in simulated(rounds=2).run()] == [[0, 1, 2, 3, 4]] * 2
 
 
 def test_every_record_has_the_documented_keys() -> None:
-    for number, snapshot in enumerate(simulate(cohort=3).run(), start=1):
+    for number, snapshot in enumerate(simulated(cohort=3).run(), start=1):
         record = snapshot.record
         assert record.keys() >= DOCUMENTED
         assert record["round"] == snapshot.round == number
@@ -226,25 +227,22 @@ def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: 
     down: dict[bool, int] = {}  # to those who hold the last broadcast, and to the others
     before = set(range(5))  # all have made the first one of the seed
 
-    def spy_open(*arguments: Any) -> Any:
-        frame: Any = open_round(*arguments)
-        down[arguments[-1] is not None] = len(frame)
-        return frame
+    def spy(outgoing: Outgoing) -> list[Delivery]:
+        frames = wire.frames(outgoing)
+        if outgoing.headers[0].client == SERVER:
+            names = outgoing.codecs(SERVER)
+            down[any(getattr(codec, "reference", None) is not None for codec in names.values())] = len(frames[0])
+        else:
+            up.extend(map(len, frames))
+        return wire.write(outgoing)
 
-    def spy_turn(*arguments: Any) -> Any:
-        frames: Any
-        frames, memory = clients_turn(*arguments)
-        up.extend(map(len, frames))
-        return frames, memory
-
-    monkeypatch.setattr("fedvote.engines.simulate.broadcast.open_round", spy_open)
-    monkeypatch.setattr(simulation, "clients_turn", spy_turn)
-    for snapshot in simulate(method, cohort=3, stack=2, wire="written").run():
+    monkeypatch.setitem(simulation.CARRIERS, "written", spy)
+    for snapshot in simulated(method, cohort=3, stack=2, wire="written").run():
         clients = snapshot.record["clients"]
         assert len(up) == 3 and down.keys() == {client in before for client in clients}
         assert snapshot.record["uplink_bytes"] == sum(up)
         assert snapshot.record["downlink_bytes"] == sum(down[client in before] for client in clients)
-        before = set(clients) if method.keeps_broadcast else set()
+        before = set(clients) if method.wire(Network(module())).keeps_broadcast else set()
         assert snapshot.record["uplink_bits_per_weight"] == pytest.approx(8 * sum(up) / 3 / 72)
         up.clear()
         down.clear()
@@ -252,29 +250,29 @@ def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: 
 
 @pytest.mark.parametrize(("every", "judged"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (5, [5]), (9, [5])])
 def test_only_the_rounds_asked_for_are_judged_and_the_last(every: int, judged: list[int]) -> None:
-    snapshots = list(simulate(rounds=5, evaluate_every=every).run())
+    snapshots = list(simulated(rounds=5, evaluate_every=every).run())
     assert [s.round for s in snapshots if "accuracy" in s.record] == judged
     assert all("uplink_bytes" in s.record for s in snapshots)
-    assert_equal(snapshots[-1], list(simulate(rounds=5).run())[-1])
+    assert_equal(snapshots[-1], list(simulated(rounds=5).run())[-1])
 
 
 def test_vote_weights_are_in_every_record_of_a_run_in_which_they_may_differ() -> None:
-    first, *later = simulate(FedVote(reputation=Proportional()), cohort=3, rounds=3).run()
+    first, *later = simulated(FedVote(reputation=Proportional()), cohort=3, rounds=3).run()
     assert len(set(first.record["vote_weight"].values())) == 1  # and yet they are there
     for snapshot in (first, *later):
         weights = snapshot.record["vote_weight"]
         assert list(weights) == snapshot.record["clients"] and sum(weights.values()) == pytest.approx(1)
-    assert all("vote_weight" not in snapshot.record for snapshot in simulate().run())
-    assert all("vote_weight" in snapshot.record for snapshot in simulate(attack="inverse", hostile=1).run())
+    assert all("vote_weight" not in snapshot.record for snapshot in simulated().run())
+    assert all("vote_weight" in snapshot.record for snapshot in simulated(attack="inverse", hostile=1).run())
 
 
 def test_training_teaches_something() -> None:
-    last = list(simulate(FedVote(train_float=True), rounds=4, steps=25).run())[-1]
+    last = list(simulated(FedVote(train_float=True), rounds=4, steps=25).run())[-1]
     assert last.record["accuracy"] > 0.7 and last.record["accuracy_float"] > 0.7
 
 
 def test_the_deployed_module_holds_votes_and_judges_one_input_at_a_time() -> None:
-    made = simulate(rounds=4, steps=25)
+    made = simulated(rounds=4, steps=25)
     last = list(made.run())[-1]
     deployed = made.deployed(last)
     assert isinstance(deployed[0], nn.Linear)  # type: ignore[index]
@@ -301,8 +299,8 @@ class Counting(FedAvg):
 @pytest.mark.parametrize("stack", [0, 2])
 def test_clients_remember_through_partial_participation(stack: int) -> None:
     times, last = [0] * 5, [-1] * 5
-    made = simulate(Counting(), cohort=3, rounds=6, steps=1, stack=stack)
-    assert made.start().memory["times"].tolist() == [[0]] * 5
+    made = simulated(Counting(), cohort=3, rounds=6, steps=1, stack=stack)
+    assert made.federation.start().memory["times"].tolist() == [[0]] * 5
     for snapshot in made.run():
         for client in snapshot.record["clients"]:
             times[client] += 1
@@ -317,16 +315,16 @@ def test_clients_remember_through_partial_participation(stack: int) -> None:
 )
 @pytest.mark.parametrize("at", [1, 3])
 def test_a_run_goes_on_from_any_snapshot_on_disk_to_the_same_bits(method: Method, at: int, tmp_path: Path) -> None:
-    whole = list(simulate(method, cohort=3, rounds=5).run())
+    whole = list(simulated(method, cohort=3, rounds=5).run())
     save_snapshot(tmp_path / "at", whole[at - 1])
-    rest = list(simulate(method, cohort=3, rounds=5).run(load_snapshot(tmp_path / "at")))
+    rest = list(simulated(method, cohort=3, rounds=5).run(load_snapshot(tmp_path / "at")))
     assert [snapshot.round for snapshot in rest] == list(range(at + 1, 6))
     for a, b in zip(rest, whole[at:], strict=True):
         assert_equal(a, b)
 
 
 def test_a_run_changes_no_snapshot_it_has_given_out() -> None:
-    made = simulate(Counting(), cohort=3, rounds=4, steps=1)
+    made = simulated(Counting(), cohort=3, rounds=4, steps=1)
     given: list[tuple[Snapshot, State, State]] = []
     for snapshot in made.run():
         state, memory = ({n: v.clone() for n, v in part.items()} for part in (snapshot.state, snapshot.memory))
@@ -337,7 +335,7 @@ def test_a_run_changes_no_snapshot_it_has_given_out() -> None:
 
 
 def test_nothing_is_left_to_run_after_the_last_round() -> None:
-    made = simulate(rounds=2)
+    made = simulated(rounds=2)
     last = list(made.run())[-1]
     assert list(made.run(last)) == []
 
@@ -362,35 +360,39 @@ def test_nothing_is_left_to_run_after_the_last_round() -> None:
 )
 def test_a_federation_that_cannot_run_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(sentence)):
-        simulate(**options)
+        simulated(**options)
 
 
 def test_a_client_with_less_than_a_batch_is_refused() -> None:
     with pytest.raises(DataError, match="a batch is 41"):
-        simulate(batch=41)
+        simulated(batch=41)
 
 
 def test_a_module_that_does_not_fit_the_data_is_refused() -> None:
     with pytest.raises(ModelError, match=re.escape("the data has 3 classes: expected (3,)")):
-        Simulation.of(nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2)), dataset(), clients=2, rounds=1, batch=8)
+        simulate(nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2)), dataset(), clients=2, rounds=1, batch=8)
 
 
 def test_epochs_are_passes_over_a_clients_own_examples() -> None:
     uneven = [torch.arange(a, b) for a, b in ((0, 8), (8, 40), (40, 80), (80, 84), (84, 200))]
-    made = simulate(FedAvg(), epochs=2.0, owned=uneven)
-    assert made.turns([len(rows) for rows in made.owned]) == [2, 8, 10, 1, 29]
-    assert made.turns([10, 11, 1]) == [2, 3, 1]  # of 2.5, 2.75 and 0.25 batches of 8
-    alone = simulate(FedAvg(), epochs=2.0, owned=uneven, stack=1)
+    made = simulated(FedAvg(), epochs=2.0, owned=uneven)
+    assert made.federation.steps([len(rows) for rows in made.federation.owned]) == [2, 8, 10, 1, 29]
+    assert made.federation.steps([10, 11, 1]) == [2, 3, 1]  # of 2.5, 2.75 and 0.25 batches of 8
+    alone = simulated(FedAvg(), epochs=2.0, owned=uneven, stack=1)
     for a, b in zip(made.run(), alone.run(), strict=True):
         assert_close(a.state, b.state)
-    by_steps = next(simulate(FedAvg(), owned=uneven).run())
+    by_steps = next(simulated(FedAvg(), owned=uneven).run())
     assert not torch.equal(by_steps.state["voted"], next(made.run()).state["voted"])
 
 
 def test_what_is_judged_by_follows_from_the_seed() -> None:
-    one, same, other = (simulate(seed=seed, calibrate_on=16) for seed in (0, 0, 1))
+    one, same, other = (simulated(seed=seed, calibrate_on=16) for seed in (0, 0, 1))
     tests, calibrations = zip(
-        *((made.test().x, made.calibration(made.data.train)) for made in (one, same, other)), strict=True
+        *(
+            (each.test().x, each.calibration(each.data.train))
+            for each in (made.federation for made in (one, same, other))
+        ),
+        strict=True,
     )
     for first, second, third in (tests, calibrations):
         assert torch.equal(first, second) and not torch.equal(first, third)
@@ -399,4 +401,4 @@ def test_what_is_judged_by_follows_from_the_seed() -> None:
 @pytest.mark.parametrize("epochs", [-1.0, float("inf"), float("nan")])
 def test_epochs_that_are_none_are_refused(epochs: float) -> None:
     with pytest.raises(ConfigError, match="epochs is"):
-        simulate(epochs=epochs)
+        simulated(epochs=epochs)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote, Simulation
+from fedvote.engines.simulate import simulate
 from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.network.network import Network
@@ -22,7 +23,7 @@ METHODS = pytest.mark.parametrize(
 
 def simulation(method: Method, compile: bool = False, **options: Any) -> Simulation:
     whole = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cuda", "compile": compile}
-    return Simulation.of(module(), dataset(), method, **{**whole, **options})
+    return simulate(module(), dataset(), method, **{**whole, **options})
 
 
 def last(made: Simulation, network: Network | None = None) -> Snapshot:
@@ -41,7 +42,7 @@ def test_one_seed_has_one_result(method: Method, compile: bool) -> None:
 @pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
 def test_steps_recorded_in_one_run_serve_another(method: Method, compile: bool) -> None:
     first, second = (simulation(method, compile, **by) for by in ({"attack": "inverse", "hostile": 2}, {"steps": 5}))
-    network = first.placed()
+    network = first.federation.placed()
     last(first, network)
     assert_same(last(second, network).state, last(second).state)
 

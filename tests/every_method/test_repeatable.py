@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fedvote import FedAvg, FedVote
 from fedvote.aggregate import AGGREGATES
 from fedvote.attacks import ATTACKS
-from fedvote.engines.simulate import Simulation
+from fedvote.engines.simulate import simulate
 from fedvote.method import Method
 from fedvote.reputation import REPUTATIONS
 from tests import toy
@@ -37,7 +37,7 @@ class AsOnGpu(TorchDispatchMode):
 
 
 def run(method: Method, **settings: Any) -> None:
-    made = Simulation.of(toy.module(), toy.dataset(), method, clients=5, rounds=2, steps=2, batch=8, **settings)
+    made = simulate(toy.module(), toy.dataset(), method, clients=5, rounds=2, steps=2, batch=8, **settings)
     with AsOnGpu():
         for _ in made.run():
             pass

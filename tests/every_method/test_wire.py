@@ -9,21 +9,26 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs import Float32, Header, pack, pack_stack, unpack, weigh_stack
+from fedvote.codecs import Float32, Header, pack, unpack
 from fedvote.core import Codec
 from fedvote.errors import WireError
+from fedvote.methods.ballot_wire import BallotWire
 from fedvote.randomness import Key
-from fedvote.rounds import (
-    HELD,
-    Closed,
-    clients_turn,
+from fedvote.rounds import HELD, Closed, Round
+from fedvote.wire import Carry, Codecs, Outgoing, weigh, write
+from fedvote.wire import frames as written_frames
+from tests.toy import (
+    Federation,
+    assert_same,
+    batches,
     close_round,
-    held_before,
-    largest_ballot,
+    examples,
+    keys,
+    memory,
+    merge,
     open_round,
     read_broadcast,
 )
-from tests.toy import Federation, assert_same, batches, examples, keys, memory
 
 COHORT = (0, 1, 3, 4)
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -42,12 +47,12 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
     up, _ = method.local(network, down, batches(examples(), COHORT), memory(method, network, COHORT), keys(COHORT))
     decoded = []
     for k, client in enumerate(COHORT):
-        codecs = method.uplink(network, down, keys(COHORT)[k])
+        codecs = method.wire(network).up(down, keys(COHORT)[k])
         header = Header(2, client, network.fingerprint, type(method).__name__)
         decoded.append(unpack(pack(header, {n: v[k] for n, v in up.items()}, codecs), header, codecs))
     received = {name: torch.stack([message[name] for message in decoded]) for name in up}
     assert_same(received, up)
-    assert_same(method.merge(state, received, COHORT, Key(0, 2)), method.merge(state, up, COHORT, Key(0, 2)))
+    assert_same(merge(method, state, received, COHORT, Key(0, 2)), merge(method, state, up, COHORT, Key(0, 2)))
 
 
 def test_no_message_is_larger_than_the_room_that_is_made_for_it(
@@ -56,7 +61,9 @@ def test_no_message_is_larger_than_the_room_that_is_made_for_it(
     monkeypatch.setattr("fedvote.codecs.frame.TABLES", 256)  # this network is a small one
     state = federation.start()
     _, frames = federation.frames(state, 1, COHORT)
-    assert max(map(len, frames.values())) <= largest_ballot(federation.method, federation.network, state)
+    assert max(map(len, frames.values())) <= Round(federation.method, federation.network, Key(0, 1)).largest_ballot(
+        state
+    )
 
 
 @pytest.mark.parametrize("rounds", [0, 2])
@@ -72,12 +79,12 @@ def test_who_holds_the_last_broadcast_can_be_told_the_next_with_or_without_it(
 ) -> None:
     method, network = federation.method, federation.network
     before, state = federation.states([COHORT] * rounds)[-2:]
-    held = held_before(method, state, rounds + 1)
-    assert (held is not None) == method.keeps_broadcast
+    held = Round(method, network, Key(0, rounds + 1)).reference(state)
+    assert (held is not None) == method.wire(federation.network).keeps_broadcast
     if held is not None:
         assert_same(held, method.broadcast(before))
     for theirs in (held, None):
-        frame = open_round(method, network, state, rounds + 1, held=theirs)
+        frame = open_round(method, network, state, rounds + 1, reference=theirs)
         assert_same(read_broadcast(method, network, frame, rounds + 1, held), method.broadcast(state))
 
 
@@ -111,13 +118,13 @@ def test_noise_is_refused_before_codecs_are_made_for_it(monkeypatch: pytest.Monk
     federation = Federation(FedVote())
     state, made = federation.start(), []
     _, frames = federation.frames(state, 1, COHORT)
-    uplink = FedVote.uplink
+    up = BallotWire.up
 
-    def spy(self: FedVote, network: Any, down: Any, key: Key) -> dict[str, Codec]:
+    def spy(self: BallotWire, down: Any, key: Key) -> Codecs:
         made.append(key.client)
-        return uplink(self, network, down, key)
+        return up(self, down, key)
 
-    monkeypatch.setattr(FedVote, "uplink", spy)
+    monkeypatch.setattr(BallotWire, "up", spy)
     noise = {1: DAMAGES["noise"](frames[1]), 3: DAMAGES["cut"](frames[3])}
     closed = close_round(federation.method, federation.network, state, frames | noise, Key(0, 1))
     assert closed.counted == made == [0, 4]
@@ -130,7 +137,7 @@ def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Feder
     closed = close_round(federation.method, federation.network, state, cut, Key(0, 2))
     assert closed.counted == [] and list(closed.refused) == list(COHORT)
     told = {HELD + name: value for name, value in federation.method.broadcast(state).items()}
-    assert_same(closed.state, state | (told if federation.method.keeps_broadcast else {}))
+    assert_same(closed.state, state | (told if federation.method.wire(federation.network).keeps_broadcast else {}))
 
 
 def test_nobody_speaks_for_another_client_or_another_round(federation: Federation) -> None:
@@ -144,37 +151,53 @@ def test_nobody_speaks_for_another_client_or_another_round(federation: Federatio
     assert "round 2, expected 1" in closed.refused[3]
 
 
-def test_a_parcel_weighs_what_its_frame_does_and_holds_what_is_read_from_it(federation: Federation) -> None:
+def test_a_weighed_message_has_the_size_and_content_of_a_written_one(federation: Federation) -> None:
     network, method = federation.network, federation.method
     state = federation.states([COHORT])[-1]
 
-    def round_by(post: Any) -> tuple[list[int], Closed]:
-        broadcast = open_round(method, network, state, 2, post, held_before(method, state, 2))
-        down = read_broadcast(method, network, broadcast, 2, held_before(method, state, 2))
+    def round_by(carry: Carry) -> tuple[list[int], Closed]:
+        round = Round(method, network, Key(0, 2))
+        (broadcast,) = carry(round.broadcast(state, round.reference(state)))
         drawn, remembered = batches(examples(), COHORT, 2), memory(method, network, COHORT)
-        frames, _ = clients_turn(method, network, down, drawn, remembered, keys(COHORT, 2), post)
-        closed = close_round(method, network, state, dict(zip(COHORT, frames, strict=True)), Key(0, 2))
-        return [len(broadcast), *map(len, frames)], closed
+        outgoing, _ = round.train(broadcast.message, drawn, remembered, keys(COHORT, 2))
+        deliveries = carry(outgoing)
+        closed = round.close(state, dict(zip(COHORT, deliveries, strict=True)))
+        return [broadcast.nbytes, *(delivery.nbytes for delivery in deliveries)], closed
 
-    (weights, weighed), (lengths, written) = round_by(weigh_stack), round_by(pack_stack)
+    (weights, weighed), (lengths, written) = round_by(weigh), round_by(write)
     assert weights == lengths
     assert weighed.counted == written.counted == list(COHORT)
     assert_same(weighed.state, written.state)
 
 
-def test_what_a_reader_of_the_bytes_refuses_is_refused_in_a_parcel_too() -> None:
+def test_messages_may_be_merged_one_at_a_time_in_any_order(federation: Federation) -> None:
+    network, method = federation.network, federation.method
+    state = federation.states([COHORT])[-1]
+    known = {name: value for name, value in state.items() if not name.startswith(HELD)}
+    drawn, remembered = batches(examples(), COHORT, 2), memory(method, network, COHORT)
+    ups, _ = method.local(network, method.broadcast(state), drawn, remembered, keys(COHORT, 2))
+    fold = method.merge(known, Key(0, 2))
+    for row in (2, 0, 3):
+        fold.add({name: values[row : row + 1] for name, values in ups.items()}, [COHORT[row]])
+    some = [0, 2, 3]
+    early = merge(method, known, {n: v[some] for n, v in ups.items()}, [COHORT[r] for r in some], Key(0, 2))
+    assert_same(fold.close(), early)
+    fold.add({name: values[1:2] for name, values in ups.items()}, [COHORT[1]])  # late, and counted after all
+    assert_same(fold.close(), merge(method, known, ups, COHORT, Key(0, 2)))
+
+
+def test_a_weighed_message_is_refused_where_its_reader_would_refuse_it() -> None:
     network = Federation(FedAvg()).network
     codecs: dict[str, Codec] = {"voted": Float32(3), "float": Float32(2)}
     headers = [Header(1, client, network.fingerprint, "FedAvg") for client in range(3)]
     bad = torch.tensor([[1.0, 2.0, 3.0], [1.0, float("nan"), float("inf")], [0.0, 0.0, 0.0]])
     stack = {"voted": bad, "float": torch.ones(3, 2)}
-    for frame, parcel, header in zip(
-        pack_stack(headers, stack, [codecs] * 3), weigh_stack(headers, stack, [codecs] * 3), headers, strict=True
-    ):
-        assert len(frame) == len(parcel)
+    outgoing = Outgoing(headers, stack, lambda _: codecs)
+    for frame, weighed, header in zip(written_frames(outgoing), weigh(outgoing), headers, strict=True):
+        assert len(frame) == weighed.nbytes
         try:
             unpack(frame, header, codecs)
         except WireError as error:
-            assert parcel.refusal == str(error) and header.client == 1
+            assert weighed.refusal == str(error) and header.client == 1
         else:
-            assert not parcel.refusal and header.client != 1
+            assert not weighed.refusal and header.client != 1

@@ -13,12 +13,14 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from fedvote import ConfigError, Simulation, load_network
+from fedvote import ConfigError, load_network
+from fedvote.engines.simulate import simulate
 from fedvote.export.network_file import save_network
 from fedvote.models import make_model
 from fedvote.runs.config import read
-from fedvote.runs.experiment import run, simulation
+from fedvote.runs.experiment import federation
 from fedvote.runs.folder import NETWORK, RunFolder
+from fedvote.runs.run import run
 from tests.toy import dataset, module
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
@@ -37,7 +39,7 @@ def test_what_is_loaded_is_what_was_deployed(
 ) -> None:
     config = read("quickstart", [*FAST, setting])
     (snapshot,) = run(config, RunFolder(tmp_path), device="cpu")
-    made = simulation(config, "cpu")
+    made = federation(config, "cpu")
     x, (scaled, _) = made.data.test.x[:20], made.data.test.take(slice(0, 20))
     monkeypatch.setattr("fedvote.runs.experiment.load", None)  # no data from here on
     alone = tmp_path / "elsewhere" / "any-name.safetensors"
@@ -205,9 +207,9 @@ def renamed() -> nn.Module:
 
 
 def test_a_network_of_ones_own_is_given_again(tmp_path: Path) -> None:
-    made = Simulation.of(module(), dataset(), clients=5, rounds=1, steps=2, batch=8, device="cpu", keep_float=["0"])
+    made = simulate(module(), dataset(), clients=5, rounds=1, steps=2, batch=8, device="cpu", keep_float=["0"])
     (snapshot,) = made.run()
-    path = save_network(tmp_path, made, snapshot)
+    path = save_network(tmp_path, made.federation, snapshot)
     with pytest.raises(ConfigError, match="a network without a name: pass it as `module`"):
         load_network(path)
     with pytest.raises(
@@ -220,5 +222,5 @@ def test_a_network_of_ones_own_is_given_again(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=r"another network than the module given: it has .* names and shapes"):
             load_network(path, other, keep_float=["*0"])
-    x = made.data.test.x[:9]
+    x = made.federation.data.test.x[:9]
     assert torch.equal(load_network(path, module(), keep_float=["0"])(x), made.deployed(snapshot)(x))

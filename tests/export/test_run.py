@@ -13,8 +13,9 @@ from fedvote import ConfigError, load_network
 from fedvote.export.c.compiled import can_compile
 from fedvote.export.export_run import export_run
 from fedvote.runs.config import read
-from fedvote.runs.experiment import dataset, run
+from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.run import run
 
 FAST = ["rounds=2", "local.steps=10", "federation.clients=3"]
 

@@ -8,8 +8,9 @@ from fedvote import FedAvg, FedVote
 from fedvote.codecs.reference import CHECKSUM
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD, Signum
-from fedvote.rounds import held_before, open_round
-from tests.toy import Federation
+from fedvote.randomness import Key
+from fedvote.rounds import Round
+from tests.toy import Federation, open_round
 
 OVERHEAD = 39 + 2 * (9 + 2) + 4  # a frame, two tensors, and two bytes each that say how they are written
 
@@ -18,7 +19,8 @@ def lengths(method: Method) -> tuple[Federation, int, int]:
     """Of the broadcast of round 3, to those who hold that of round 2, and to others."""
     federation = Federation(method)
     state = federation.states([range(5), range(5)])[-1]
-    brief = open_round(method, federation.network, state, 3, held=held_before(method, state, 3))
+    last = Round(method, federation.network, Key(0, 3)).reference(state)
+    brief = open_round(method, federation.network, state, 3, last)
     return federation, len(brief), len(open_round(method, federation.network, state, 3))
 
 
@@ -44,4 +46,4 @@ def test_weights_that_all_changed_are_told_whole() -> None:
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
 def test_plain_bits_need_nothing_kept(votes: str) -> None:
     federation, brief, whole = lengths(FedVote(votes=votes, coding="plain"))
-    assert brief == whole and not federation.method.keeps_broadcast
+    assert brief == whole and not federation.method.wire(federation.network).keeps_broadcast

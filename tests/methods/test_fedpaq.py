@@ -16,7 +16,7 @@ from fedvote.methods import FedPAQ
 from fedvote.methods.fedpaq import qsgd
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from tests.toy import Federation, three_weights
+from tests.toy import Federation, merge, three_weights
 
 DRAWS = 20_000
 
@@ -86,7 +86,7 @@ def test_the_server_averages_what_clients_mean_and_subtracts_it() -> None:
         "level": torch.tensor([[-2, -1, 0, 1, 2], [0, 0, 0, 2, -2]], dtype=torch.int16),
         "norm": torch.tensor([[4.0], [10.0]]),
     }
-    merged = method.merge(state, ups, [0, 1], Key(0, 1))
+    merged = merge(method, state, ups, [0, 1], Key(0, 1))
     # -4 -2 0 2 4 and 0 0 0 10 -10
     expected_D, expected_F = torch.tensor([-2.0, -1.0, 0.0]), torch.tensor([6.0, -3.0])
     torch.testing.assert_close(merged["voted"], network.start.voted - expected_D)
@@ -101,7 +101,7 @@ def test_every_bucket_is_rounded_by_its_own_norm() -> None:
         "level": torch.tensor([[1, -1, 0, 1, 1]], dtype=torch.int8),
         "norm": torch.tensor([[10.0, 0.5, 0.25]]),  # weights 0 and 1, 2 and 3, and 4
     }
-    merged = method.merge(state, ups, [0], Key(0, 1))
+    merged = merge(method, state, ups, [0], Key(0, 1))
     torch.testing.assert_close(merged["voted"], network.start.voted - torch.tensor([10.0, -10.0, 0.0]))
     torch.testing.assert_close(merged["float"], network.start.floats - torch.tensor([0.5, 0.25]))
 

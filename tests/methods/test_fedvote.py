@@ -11,17 +11,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote import FedVote, Simulation
+from fedvote import FedVote
 from fedvote.codecs import Header, unpack
 from fedvote.core import Batches, State
+from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError, WireError
 from fedvote.methods import fedvote as module
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
-from fedvote.rounds import close_round
-from tests.toy import Federation, batches, dataset, examples, keys, three_weights
+from tests.toy import Federation, batches, close_round, dataset, examples, keys, merge, three_weights
 from tests.toy import module as toy_module
 
 SOFT = 0.998  # 2 p - 1 for p = 1 - 0.001
@@ -31,7 +31,7 @@ def merged(
     method: FedVote, ballots: Sequence[Sequence[int]], clients: Sequence[int], state: State | None = None, N: int = 4
 ) -> State:
     before = method.init(three_weights(), N) if state is None else state
-    return method.merge(before, {"votes": torch.tensor(ballots, dtype=torch.int8)}, clients, Key(0, 1))
+    return merge(method, before, {"votes": torch.tensor(ballots, dtype=torch.int8)}, clients, Key(0, 1))
 
 
 def share(state: State) -> Tensor:
@@ -48,7 +48,7 @@ def test_a_ballot_is_coded_against_the_lots_of_its_client_and_round() -> None:
     down, key = method.broadcast(method.init(network, 4)), Key(0, 5, 2)
     (votes,) = round_by_shared_random(method.soft(down)[None], BINARY, [key])
     mine, *others = (
-        len(method.uplink(network, down, each)["votes"].encode(votes))
+        len(method.wire(network).up(down, each)["votes"].encode(votes))
         for each in (key, Key(0, 1, 2), Key(0, 5, 1), Key(1, 5, 2))
     )
     assert mine < min(others) / 4
@@ -93,7 +93,7 @@ def test_option_1_the_soft_vote_is_the_share_of_plus_one() -> None:
 def test_option_1_has_one_level_for_each_number_of_votes_and_they_are_exact(K: int) -> None:
     method, network = FedVote(), wide(K + 1)
     votes_KD = torch.where(torch.arange(K)[:, None] < torch.arange(K + 1), 1, -1).to(torch.int8)  # weight j: j times +1
-    state = method.merge(method.init(network, K), {"votes": votes_KD}, range(K), Key(0, 1))
+    state = merge(method, method.init(network, K), {"votes": votes_KD}, range(K), Key(0, 1))
     assert state["level"].tolist() == list(range(K + 1)) and state["levels"].tolist() == [K]
     for count, winner in enumerate(state["plurality"].tolist()):
         assert 2 * count == K or winner == (1 if 2 * count > K else -1)
@@ -197,7 +197,7 @@ def test_option_2_holds_credibility_against_the_plurality_that_is_deployed_ties_
     method, network = FedVote(reputation=Proportional(beta=0.5)), wide(1001)
     votes = torch.ones(2, 1001, dtype=torch.int8)
     votes[1] = -1  # a tie everywhere
-    state = method.merge(method.init(network, 2), {"votes": votes}, [0, 1], Key(0, 1))
+    state = merge(method, method.init(network, 2), {"votes": votes}, [0, 1], Key(0, 1))
     credibility = [float((ballot == state["plurality"]).float().mean()) for ballot in votes]
     assert state["reputation/reputation"].tolist() == pytest.approx([0.25 + 0.5 * c for c in credibility])
 
@@ -209,7 +209,7 @@ def test_weighted_soft_votes_are_within_half_a_step_of_the_grid(grid: int) -> No
     nu = torch.rand(7, generator=generator) + 0.1
     votes = torch.randint(0, 2, (7, 200), generator=generator).to(torch.int8) * 2 - 1
     state = method.init(network, 7) | {"reputation/reputation": nu}
-    state = method.merge(state, {"votes": votes}, range(7), Key(0, 1))
+    state = merge(method, state, {"votes": votes}, range(7), Key(0, 1))
     exact = (nu.double() / nu.double().sum()) @ (votes == 1).double()
     assert int(state["levels"]) == grid - 1
     assert float((share(state) - exact).abs().max()) <= 0.5 / (grid - 1) + 1e-6
@@ -219,7 +219,7 @@ def test_float_weights_are_averaged_by_the_same_weights_as_votes() -> None:
     method = FedVote(reputation=Proportional(), train_float=True)
     state = method.init(three_weights(), 2) | {"reputation/reputation": torch.tensor([0.3, 0.1])}
     up = {"votes": torch.ones(2, 3, dtype=torch.int8), "float": torch.tensor([[1.0, 4.0], [5.0, 0.0]])}
-    assert method.merge(state, up, [0, 1], Key(0, 1))["float"].tolist() == pytest.approx([2.0, 3.0])
+    assert merge(method, state, up, [0, 1], Key(0, 1))["float"].tolist() == pytest.approx([2.0, 3.0])
 
 
 def test_float_weights_stay_as_the_seed_made_them_unless_they_are_trained() -> None:
@@ -249,7 +249,7 @@ def test_ties_are_broken_at_random_and_by_the_key_alone(votes: str, ballots: Seq
     state = method.init(network, len(ballots))
 
     def winners(round: int) -> Tensor:
-        return method.merge(state, {"votes": tied}, range(len(ballots)), Key(0, round))["plurality"]
+        return merge(method, state, {"votes": tied}, range(len(ballots)), Key(0, round))["plurality"]
 
     assert torch.equal(winners(1), winners(1)) and not torch.equal(winners(1), winners(2))
     for value in ballots:
@@ -262,7 +262,7 @@ def test_one_shot_deploys_the_hard_plurality_of_the_votes_sent() -> None:
     _, frames = federation.frames(state, 1, range(5))
 
     def read(client: int) -> Tensor:
-        codecs = method.uplink(network, method.broadcast(state), Key(0, 1, client))
+        codecs = method.wire(network).up(method.broadcast(state), Key(0, 1, client))
         return unpack(frames[client], Header(1, client, network.fingerprint, "FedVote"), codecs)["votes"]
 
     ballots = [read(client) for client in range(5)]
@@ -274,8 +274,8 @@ def test_one_shot_deploys_the_hard_plurality_of_the_votes_sent() -> None:
 @pytest.mark.parametrize("clients", [4, 5])
 def test_deployed_weights_are_votes_from_the_start(votes: str, clients: int) -> None:
     method = FedVote(votes=votes)
-    simulation = Simulation.of(toy_module(), dataset(), method, clients=clients, rounds=2, steps=2, batch=8)
-    for snapshot in [simulation.start(), *simulation.run()]:
+    simulation = simulate(toy_module(), dataset(), method, clients=clients, rounds=2, steps=2, batch=8)
+    for snapshot in [simulation.federation.start(), *simulation.run()]:
         assert set(method.models(snapshot.state)["deployed"].voted.tolist()) <= set(method.alphabet)
 
 
@@ -347,12 +347,12 @@ def test_what_flipped_and_how_decided_votes_are_is_on_record() -> None:
     method, network = FedVote(), three_weights()
     before = method.init(network, 4)
     votes = torch.tensor([[1, 1, -1], [1, 1, -1], [1, -1, -1], [1, 1, -1]], dtype=torch.int8)
-    after = method.merge(before, {"votes": votes}, range(4), Key(0, 1))
-    found = method.measure(before | {"plurality": torch.tensor([1, -1, -1], dtype=torch.int8)}, {"votes": votes}, after)
+    after = merge(method, before, {"votes": votes}, range(4), Key(0, 1))
+    found = method.measure(before | {"plurality": torch.tensor([1, -1, -1], dtype=torch.int8)}, after)
     assert found == pytest.approx({"weights_flipped": 1 / 3, "votes_decided": (1 + 0.5 + 1) / 3})
 
 
 def test_what_a_method_measures_is_written_down_of_every_round() -> None:
-    made = Simulation.of(toy_module(), dataset(), FedVote(), clients=3, rounds=2, steps=1, batch=8, device="cpu")
+    made = simulate(toy_module(), dataset(), FedVote(), clients=3, rounds=2, steps=1, batch=8, device="cpu")
     for snapshot in made.run():
         assert snapshot.record["measured"].keys() == {"weights_flipped", "votes_decided"}

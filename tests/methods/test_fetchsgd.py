@@ -19,7 +19,7 @@ from fedvote.methods.fetchsgd import CountSketch, largest
 from fedvote.methods.update import flat
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from tests.toy import Federation, module, three_weights
+from tests.toy import Federation, merge, module, three_weights
 
 CPU = torch.device("cpu")
 SHAPES = [(1, 7, 7), (3, 7, 20), (5, 16, 100), (3, 50, 20), (1, 1, 9), (5, 100, 301)]
@@ -140,7 +140,7 @@ def test_the_largest_are_kept_whatever_their_sign() -> None:
 def merged(method: FetchSGD, state: State, update: Sequence[float]) -> State:
     sketch = method.sketch(5, seed=0)
     updates = torch.tensor([update, update]) * torch.tensor([[0.5], [1.5]])  # two clients, whose mean it is
-    return method.merge(state, {"sketch": sketch.of(updates)}, [0, 1], Key(0, 1))
+    return merge(method, state, {"sketch": sketch.of(updates)}, [0, 1], Key(0, 1))
 
 
 def unsketched(method: FetchSGD, state: State, name: str) -> list[float]:

@@ -11,16 +11,15 @@ import torch
 from fedvote.core import Batches, Examples, State
 from fedvote.errors import ConfigError
 from fedvote.methods import SignSGD
-from fedvote.methods.signsgd import majority
 from fedvote.randomness import Key
-from tests.toy import Federation, batches, keys, three_weights
+from tests.toy import Federation, batches, keys, merge, three_weights
 
 
 def moved(signs: Sequence[Sequence[int]], server_lr: float) -> list[float]:
     """By how much each of three voted and two float weights moves."""
     method, network = SignSGD(server_lr=server_lr), three_weights()
     state: State = method.init(network, len(signs))
-    merged = method.merge(state, {"signs": torch.tensor(signs, dtype=torch.int8)}, range(len(signs)), Key(0, 1))
+    merged = merge(method, state, {"signs": torch.tensor(signs, dtype=torch.int8)}, range(len(signs)), Key(0, 1))
     return [*(merged["voted"] - state["voted"]).tolist(), *(merged["float"] - state["float"]).tolist()]
 
 
@@ -34,9 +33,8 @@ def test_a_weight_on_which_clients_are_tied_stays() -> None:
 
 
 def test_many_signs_do_not_overflow() -> None:
-    signs = torch.ones(200, 2, dtype=torch.int8)  # 200 as one byte is -56
-    signs[:, 1] = -1
-    assert majority(signs).tolist() == [1, -1]
+    signs = [[1, -1, 1, 1, -1]] * 200  # 200 as one byte is -56
+    assert moved(signs, 0.5) == pytest.approx([-0.5, 0.5, -0.5, -0.5, 0.5])
 
 
 def test_after_one_step_the_sign_is_that_of_the_gradient() -> None:

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote import Simulation
+from fedvote import simulate
 from fedvote.core import Batches, Examples
 from fedvote.data.partition import IID
 from fedvote.errors import ConfigError
 from fedvote.methods import SignSGD, Signum
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from tests.toy import Federation, assert_same, batches, dataset, keys, module, three_weights
+from tests.toy import Federation, assert_same, batches, dataset, keys, merge, module, three_weights
 
 
 def mean_output(outputs: Tensor, _: Tensor) -> Tensor:
@@ -51,10 +51,8 @@ def test_momentum_by_hand_over_three_rounds_of_partial_participation() -> None:
 
 def test_the_simulator_gives_every_client_its_own_momentum_back() -> None:
     method = Signum(beta=0.75)
-    simulation = Simulation.of(
-        module(), dataset(), method, clients=5, cohort=2, rounds=6, steps=2, batch=8, partition=IID()
-    )
-    before = simulation.start()
+    simulation = simulate(module(), dataset(), method, clients=5, cohort=2, rounds=6, steps=2, batch=8, partition=IID())
+    before = simulation.federation.start()
     assert not before.memory["momentum"].any()
     seen: set[int] = set()
     for after in simulation.run():
@@ -72,14 +70,14 @@ def test_without_momentum_it_is_signsgd() -> None:
     memory = {"momentum": torch.ones(3, network.D + network.F)}
     up, _ = federation.method.local(network, federation.start(), turn, memory, keys((0, 1, 2)))
     assert_same(up, signs)
-    merged = (method.merge(federation.start(), up, [0, 1, 2], Key(0, 1)) for method in (plain, federation.method))
+    merged = (merge(method, federation.start(), up, [0, 1, 2], Key(0, 1)) for method in (plain, federation.method))
     assert_same(*merged)
 
 
 def test_every_weight_moves_by_the_servers_step_against_the_majority() -> None:
     method, network = Signum(server_lr=0.5), three_weights()
     signs = torch.tensor([[1, 1, -1, -1, 1], [1, -1, -1, -1, 1], [1, 1, -1, 1, -1]], dtype=torch.int8)
-    merged = method.merge(method.init(network, 3), {"signs": signs}, [0, 1, 2], Key(0, 1))
+    merged = merge(method, method.init(network, 3), {"signs": signs}, [0, 1, 2], Key(0, 1))
     torch.testing.assert_close(merged["voted"], network.start.voted - torch.tensor([0.5, 0.5, -0.5]))
     torch.testing.assert_close(merged["float"], network.start.floats - torch.tensor([-0.5, 0.5]))
 

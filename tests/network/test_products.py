@@ -16,6 +16,7 @@ from fedvote.models import MODELS
 from fedvote.network.network import Network
 from fedvote.network.products import Patches, as_products
 from fedvote.training.descent import Stack, parts_of
+from fedvote.training.optimizer import optimizer_of
 from tests.toy import batches, module, scaled
 
 CONVOLUTIONS: list[dict[str, Any]] = [
@@ -131,10 +132,10 @@ def test_a_stack_that_takes_its_steps_takes_those_of_the_optimiser_in_one_graph(
 ) -> None:
     network, drawn = Network(module()), batches(scaled(), [0, 1, 2], steps=3)
     start, ended = start_of(method, network), []
-    for rate in (None, method.plain_rate):
+    for rate in (None, optimizer_of(method).plain_rate):
         sizes, alone = parts_of(method, network, start), rate is not None
         stack = Stack(partial(method.objective, network), start, compiled=alone, sizes=sizes, rate=rate)
-        optimizer = method.make_optimizer(stack.leaves)
+        optimizer = optimizer_of(method).make(stack.leaves)
         for step in range(3):
             stack.gradients(*drawn.at(step))
             if not alone:
@@ -148,6 +149,6 @@ def test_a_stack_that_takes_its_steps_takes_those_of_the_optimiser_in_one_graph(
 
 
 def test_only_plain_gradient_descent_has_a_plain_rate() -> None:
-    assert FedAvg(0.1, "SGD").plain_rate == 0.1
-    assert FedAvg(0.1, "Adam").plain_rate is None
-    assert FedAvg(0.1, "SGD", {"momentum": 0.9}).plain_rate is None
+    assert optimizer_of(FedAvg(0.1, "SGD")).plain_rate == 0.1
+    assert optimizer_of(FedAvg(0.1, "Adam")).plain_rate is None
+    assert optimizer_of(FedAvg(0.1, "SGD", {"momentum": 0.9})).plain_rate is None

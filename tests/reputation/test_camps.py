@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fedvote.attacks import Inverse
 from fedvote.core import State
-from fedvote.engines.simulate import Simulation
+from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError
 from fedvote.methods import FedVote
 from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_by_shared_random, round_stack, tally
@@ -314,7 +314,7 @@ def test_alikeness_of_binary_ballots_is_the_same_to_the_bit_whichever_way_it_is_
 
 
 def test_reputations_are_part_of_what_a_run_goes_on_with() -> None:
-    made = Simulation.of(
+    made = simulate(
         module(), dataset(), FedVote(reputation=Camps(gap=0.5)), clients=5, rounds=4, cohort=4, steps=3, batch=8,
         attack=Inverse(), hostile=2, device="cpu",
     )  # fmt: skip

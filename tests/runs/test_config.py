@@ -17,10 +17,11 @@ from fedvote.data.partition import IID, Dirichlet, Shards
 from fedvote.errors import ConfigError
 from fedvote.methods import METHODS
 from fedvote.models import MODELS, make_model
+from fedvote.plan import FlowerOptions
 from fedvote.quantize import Erf
 from fedvote.registry import find
 from fedvote.reputation import Proportional, Uniform
-from fedvote.runs.config import Config, FlowerConfig, ModelConfig, presets, read
+from fedvote.runs.config import Config, ModelConfig, presets, read
 from fedvote.runs.toml_tables import apply, as_table, build, to_toml
 
 OWN = """
@@ -98,7 +99,7 @@ def test_every_preset_parses_and_says_what_it_is(name: str) -> None:
         Config(model=ModelConfig("lenet5", keep_float=('with "quotes"', "back\\slash", "naïve 🙂"))),
         Config(method=FedAvg(lr=1e-9, optimizer="SGD", optimizer_options={"momentum": 0.9, "nesterov": True})),
         Config(method=FedVote(lr=1e16, normalisation=Erf(3.0), reputation=Proportional(start=0.1))),
-        Config(flower=FlowerConfig(patience=float("inf"))),
+        Config(flower=FlowerOptions(patience=float("inf"))),
     ],
     ids=str,
 )

@@ -22,20 +22,22 @@ from safetensors.torch import save_file
 from fedvote import FedAvg, FedVote
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Snapshot
+from fedvote.plan import Clients, LocalTraining
 from fedvote.reputation import Proportional
 from fedvote.runs import experiment
 from fedvote.runs.checkpoint import load_snapshot
-from fedvote.runs.config import Config, FederationConfig, LocalConfig, read
-from fedvote.runs.experiment import configure, run
+from fedvote.runs.config import Config, read
+from fedvote.runs.experiment import configure
 from fedvote.runs.folder import NETWORK, RunFolder, differences
+from fedvote.runs.run import run
 from fedvote.runs.toml_tables import as_table, build
 from tests.toy import assert_same
 
 SMALL = Config(
     rounds=2,
-    federation=FederationConfig(clients=3, cohort=2),
+    federation=Clients(clients=3, cohort=2),
     method=FedVote(reputation=Proportional()),
-    local=LocalConfig(steps=1, batch=8),
+    local=LocalTraining(steps=1, batch=8),
 )
 
 

@@ -14,9 +14,8 @@ import torch
 
 from fedvote import FedVote
 from fedvote.randomness import Key
-from fedvote.rounds import close_round
 from fedvote.system.threads import on_every_core
-from tests.toy import Federation, assert_same
+from tests.toy import Federation, assert_same, close_round
 
 
 @pytest.fixture(params=[1, 3])

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote
+from fedvote.data.batches import draw_batches
 from fedvote.errors import ConfigError
-from fedvote.method import ELEMENTWISE, FUSED
 from fedvote.models import MODELS
 from fedvote.network.network import Network
-from fedvote.rounds import draw_batches
 from fedvote.training import descent
 from fedvote.training.descent import descend, is_small, parts_of
+from fedvote.training.optimizer import ELEMENTWISE, FUSED, optimizer_of
 from tests.toy import batches, examples, keys, module, owned, scaled
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -63,7 +63,7 @@ def test_what_descends_is_left_as_it_was() -> None:
 def test_fused_optimizers_are_among_those_allowed() -> None:
     assert set(FUSED) <= set(ELEMENTWISE)
     for name in FUSED:
-        assert FedAvg(optimizer=name).make_optimizer([torch.zeros(1, requires_grad=True)]).defaults["fused"] is True
+        assert optimizer_of(FedAvg(optimizer=name)).make([torch.zeros(1, requires_grad=True)]).defaults["fused"] is True
 
 
 @pytest.mark.parametrize("optimizer", ["LBFGS", "Adafactor", "Muon", "SparseAdam", "Adma", "adam", "Optimizer", ""])

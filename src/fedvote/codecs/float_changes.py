@@ -1,6 +1,6 @@
 """Floats that the receiver holds as they were before: those that changed, or which way each of them went.
 
-A byte says how the rest is written. 0: all of them, as floats. Otherwise a checksum of the floats held follows; then,
+A byte says how the rest is written. 0: all of them, as floats. Otherwise a checksum of the reference follows; then,
 with 1, the places of those that changed, and their values; with 2 or 3, for each, whether a step of known size went
 down (+1), up (-1) or (with 3) nowhere, as votes. The shortest that tells the receiver every bit is sent.
 """
@@ -28,7 +28,7 @@ ALL, SOME, SIGNS, SIGNS_OR_NONE = b"\0", b"\1", b"\2", b"\3"
 class FloatChanges(Codec):
     tag: ClassVar[int] = 11
     count: int
-    held: Tensor | None = None  # (count,) as the receiver has them
+    reference: Tensor | None = None  # (count,) as the receiver has them
     step: float = 0.0  # by which the method moves each of them, if it moves all by the same; else 0
 
     def encode(self, x: Tensor) -> bytes:
@@ -42,17 +42,17 @@ class FloatChanges(Codec):
             return Float32(self.count).decode(rest, device)
         if how not in (SOME, SIGNS, SIGNS_OR_NONE):
             raise WireError(f"{len(payload)} bytes are neither floats nor what changed in them")
-        held, rest = read_reference(rest, self.held)
+        reference, rest = read_reference(rest, self.reference)
         if how == SOME:
             index, rest = read_positions(rest, self.count)
             values = Float32(len(index)).decode(rest)
-            if bool((bits_of(values) == bits_of(held[index])).any()):
+            if bool((bits_of(values) == bits_of(reference[index])).any()):
                 raise WireError("a value that did not change among those that did")
-            return held.index_copy(0, index, values).to(device)
+            return reference.index_copy(0, index, values).to(device)
         signs = (Binary if how == SIGNS else Ternary)(self.count).decode(rest)
         if how == SIGNS_OR_NONE and bool(signs.all()):
             raise WireError("three ways to go where two would do")
-        x = self._moved(held, signs)
+        x = self._moved(reference, signs)
         if not bool((x.abs() <= LARGEST).all()):
             raise WireError(f"a step beyond {LARGEST:.3g}")
         return x.to(device)
@@ -64,31 +64,31 @@ class FloatChanges(Codec):
     def _lengths(self, x: Tensor) -> dict[bytes, int]:
         """How many bytes each way takes that tells everything."""
         lengths = {ALL: 1 + 4 * self.count}
-        if self.held is not None and x.shape == (self.count,) and bool(x.isfinite().all()):
+        if self.reference is not None and x.shape == (self.count,) and bool(x.isfinite().all()):
             changed, signs = self._changed(x), self._signs(x)
             lengths[SOME] = 1 + CHECKSUM.size + weigh_positions(changed) + 4 * len(changed)
-            if torch.equal(bits_of(self._moved(self.held.to(x.device), signs)), bits_of(x)):
+            if torch.equal(bits_of(self._moved(self.reference.to(x.device), signs)), bits_of(x)):
                 two = bool(signs.all())
                 lengths[SIGNS if two else SIGNS_OR_NONE] = 1 + CHECKSUM.size + -(-self.count // (8 if two else 5))
         return lengths
 
     def _written(self, how: bytes, x: Tensor) -> bytes:
-        if how == ALL or self.held is None:
+        if how == ALL or self.reference is None:
             return Float32(self.count).encode(x)
         if how == SOME:
             changed = self._changed(x)
-            return checksum(self.held) + write_positions(changed) + Float32(len(changed)).encode(x[changed])
-        return checksum(self.held) + (Binary if how == SIGNS else Ternary)(self.count).encode(self._signs(x))
+            return checksum(self.reference) + write_positions(changed) + Float32(len(changed)).encode(x[changed])
+        return checksum(self.reference) + (Binary if how == SIGNS else Ternary)(self.count).encode(self._signs(x))
 
     def _changed(self, x: Tensor) -> Tensor:
-        assert self.held is not None
-        return (bits_of(x) != bits_of(self.held.to(x.device))).nonzero()[:, 0]
+        assert self.reference is not None
+        return (bits_of(x) != bits_of(self.reference.to(x.device))).nonzero()[:, 0]
 
     def _signs(self, x: Tensor) -> Tensor:
         """(count,) +1 where the floats went down, -1 where they went up."""
-        assert self.held is not None
-        return (self.held.to(x.device) - x).sign().to(torch.int8)
+        assert self.reference is not None
+        return (self.reference.to(x.device) - x).sign().to(torch.int8)
 
-    def _moved(self, held: Tensor, signs: Tensor) -> Tensor:
+    def _moved(self, reference: Tensor, signs: Tensor) -> Tensor:
         # theta^(k+1) = theta^(k) - eta s, in the very operations of a method's merge
-        return held - self.step * signs
+        return reference - self.step * signs

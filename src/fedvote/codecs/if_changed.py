@@ -24,15 +24,15 @@ KNOWN, SENT = b"\0", b"\1"
 class IfChanged(Codec):
     tag: ClassVar[int] = 10
     sent: Codec  # how other values travel
-    held: Tensor | None = None  # what the receiver has
+    reference: Tensor | None = None  # what the receiver has
     count: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", self.sent.count)
 
     def encode(self, x: Tensor) -> bytes:
-        if self.held is not None and self._is_held(x):
-            return KNOWN + checksum(self.held)
+        if self.reference is not None and self._is_reference(x):
+            return KNOWN + checksum(self.reference)
         return SENT + self.sent.encode(x)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
@@ -41,17 +41,17 @@ class IfChanged(Codec):
             return self.sent.decode(rest, device)
         if how != KNOWN:
             raise WireError(f"{len(payload)} bytes are neither values nor the word that they are known")
-        held, rest = read_reference(rest, self.held, device)
+        reference, rest = read_reference(rest, self.reference, device)
         if rest:
             raise WireError(f"{len(rest)} bytes after the word that the values are known")
-        return held.clone()
+        return reference.clone()
 
     def weigh_one(self, x: Tensor) -> Length:
-        if self._is_held(x):
+        if self._is_reference(x):
             return len(KNOWN) + CHECKSUM.size
         return then(self.sent.weigh_one(x), lambda length: len(SENT) + length)
 
-    def _is_held(self, x: Tensor) -> bool:
-        if self.held is None or x.dtype != self.held.dtype:
+    def _is_reference(self, x: Tensor) -> bool:
+        if self.reference is None or x.dtype != self.reference.dtype:
             return False
-        return torch.equal(bits_of(x), bits_of(self.held.to(x.device)))
+        return torch.equal(bits_of(x), bits_of(self.reference.to(x.device)))

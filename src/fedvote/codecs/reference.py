@@ -24,12 +24,14 @@ def bits_of(x: Tensor) -> Tensor:
     return x.float().view(torch.int32) if x.is_floating_point() else x
 
 
-def read_reference(payload: bytes, held: Tensor | None, device: torch.device | str = "cpu") -> tuple[Tensor, bytes]:
+def read_reference(
+    payload: bytes, reference: Tensor | None, device: torch.device | str = "cpu"
+) -> tuple[Tensor, bytes]:
     """What the receiver holds, if it is what the payload builds on, and what comes after the checksum."""
-    if held is None:
+    if reference is None:
         raise NoReferenceError("a message that builds on the last broadcast, which is not here")
     if len(payload) < CHECKSUM.size:
         raise WireError(f"{len(payload)} bytes are too few for a checksum")
-    if payload[: CHECKSUM.size] != checksum(held):
+    if payload[: CHECKSUM.size] != checksum(reference):
         raise NoReferenceError("a message that builds on a broadcast which is not the one that is here")
-    return held.to(device), payload[CHECKSUM.size :]
+    return reference.to(device), payload[CHECKSUM.size :]

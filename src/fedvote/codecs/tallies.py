@@ -38,13 +38,13 @@ VALUES = struct.Struct("<H")
 class Tallies(Codec):
     tag: ClassVar[int] = 6
     count: int
-    held: Tensor | None = None  # (count,) numbers that the receiver has already
+    reference: Tensor | None = None  # (count,) numbers that the receiver has already
     levels: int = 1  # those numbers are below this
 
     def encode(self, x: Tensor) -> bytes:
         plain_size = self._plain_size(x)
         if plan := self._plan(x, plain_size):
-            base = checksum(self.held) if plan.how == AGAINST and self.held is not None else b""
+            base = checksum(self.reference) if plan.how == AGAINST and self.reference is not None else b""
             coded = plan.how + base + plan.table + ans.encode(plan.blocks(x))
             if len(coded) <= plain_size:
                 return coded
@@ -55,7 +55,7 @@ class Tallies(Codec):
         if how == PLANES:
             return Integers(self.count).decode(rest, device)
         if how == AGAINST:
-            _, rest = read_reference(rest, self.held)
+            _, rest = read_reference(rest, self.reference)
         if how not in (CODED, AGAINST) or len(rest) < VALUES.size:
             raise WireError(f"{len(payload)} bytes are neither bit planes nor coded numbers")
         values = VALUES.unpack_from(rest)[0]
@@ -84,14 +84,16 @@ class Tallies(Codec):
         values = self._values(x)
         if values > MOST_VALUES or VALUES.size + 2 * values > plain_size:
             return None
-        ways = (CODED,) if self.held is None else (CODED, AGAINST)
+        ways = (CODED,) if self.reference is None else (CODED, AGAINST)
         return min((_Plan(how, self._contexts(how, values), x, values) for how in ways), key=lambda plan: plan.bits)
 
     def _contexts(self, how: bytes, values: int) -> _Contexts:
-        if how == CODED or self.held is None:
+        if how == CODED or self.reference is None:
             return _Contexts(self.count)
         many = max(1, min(self.levels, MOST_CONTEXTS, self.count // (NUMBERS_A_SHARE * values)))
-        return _Contexts(self.count, self.held if many == self.levels else self.held.int() * many // self.levels)
+        return _Contexts(
+            self.count, self.reference if many == self.levels else self.reference.int() * many // self.levels
+        )
 
     def _plain_size(self, x: Tensor) -> int:
         return len(PLANES) + Integers(self.count).weigh_one(x)
