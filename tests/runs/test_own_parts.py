@@ -1,0 +1,100 @@
+"""A user's own parts are found by FILE.py:NAME, and refused in one sentence."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fedvote.errors import ConfigError
+from fedvote.methods import METHODS
+from fedvote.models import MODELS, make_model
+from fedvote.registry import find
+from fedvote.runs.config import Config, read
+from fedvote.runs.toml_tables import as_table, build, to_toml
+from tests.runs.tables import made, refuse
+
+OWN = """
+from dataclasses import dataclass
+from fedvote import FedAvg
+
+@dataclass(frozen=True)
+class Mine(FedAvg):
+    patience: int = 3
+
+class NoMethod:
+    pass
+
+def network(shape, classes):
+    raise AssertionError
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    return file
+
+
+def test_a_users_own_method_is_built_by_file_and_name_and_written_back(own: Path) -> None:
+    config = made("", f"method={own}:Mine", "method.patience=5")
+    assert type(config.method).__name__ == "Mine" and as_table(config)["method"]["patience"] == 5
+    assert as_table(config)["method"]["name"] == f"{own}:Mine"
+    assert build(Config, tomllib.loads(to_toml(as_table(config)))) == config
+
+
+def test_a_users_own_file_is_read_once_and_hides_no_module(tmp_path: Path) -> None:
+    import json
+
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "json.py").write_text(OWN)
+    a, b = (find(METHODS, f"{tmp_path / folder}/json.py:Mine", "method") for folder in ("a", "b"))
+    assert sys.modules["json"] is json
+    assert a is find(METHODS, f"{tmp_path}/a/json.py:Mine", "method") and a is not b
+
+
+def test_a_users_own_model_is_found_by_file_and_name(own: Path) -> None:
+    assert find(MODELS, f"{own}:network", "model").__name__ == "network"
+
+
+def test_models_of_ones_own_are_functions_that_make_networks(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("three = 3\ndef none(): ...\ndef text(shape, classes): return 'a net'\n")
+    for name, saying in (
+        ("three", "is a int, expected a class or a function"),
+        ("none", "expected a function of these two that returns an nn.Module"),
+        ("text", "returned a str, expected an nn.Module"),
+    ):
+        with pytest.raises(ConfigError, match=saying):
+            make_model(f"{tmp_path}/own.py:{name}", (1, 8, 8), 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("own.py:Yours", "own.py has no Yours"),
+        ("gone.py:Mine", "there is no Python file"),
+        ("own.py", f"is not known; known: {', '.join(METHODS)}; or your own as FILE.py:NAME"),
+        ("own.py:NoMethod", "is not a Method"),
+        ("own.py:network", "is not a Method"),
+    ],
+)
+def test_a_users_own_method_that_is_none_is_refused(name: str, sentence: str, own: Path) -> None:
+    refuse(sentence, "", f"method={own.parent / name}")
+
+
+def test_a_method_of_ones_own_that_is_not_complete_is_refused_naming_what_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "half.py"
+    file.write_text("from fedvote.method import Method\n\nclass Half(Method):\n    pass\n")
+    with pytest.raises(ConfigError, match="is not complete: it lacks broadcast, downlink, init, local"):
+        read("quickstart", [f"method={file}:Half"])
+
+
+def test_a_file_of_ones_own_that_fails_is_refused_naming_the_failure(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("1 / 0\n")
+    with pytest.raises(ConfigError, match="cannot be loaded: ZeroDivisionError: division by zero"):
+        read("quickstart", [f"method={file}:Any"])
