@@ -122,4 +122,4 @@ def test_the_rule_that_it_tries_is_the_servers_own() -> None:
 def test_which_votes_are_flipped_is_one_of_two_words() -> None:
     assert read("quickstart", ["attack=insider", "attack.flip=strongest"]).attack == Insider("strongest")
     with pytest.raises(ConfigError, match=re.escape("flip is 'most', expected one of: weakest, strongest")):
-        Insider(flip="most")
+        Insider(flip="most")  # type: ignore[arg-type]
