@@ -15,7 +15,7 @@ from fedvote.errors import ConfigError
 UNIONS = (typing.Union, types.UnionType)
 LISTS = (list, tuple)
 TABLES = (dict, Mapping)
-PLAIN: dict[Any, tuple[str, str, tuple[str, str]]] = {  # one, many, and two of them in TOML
+PLAIN: dict[Any, tuple[str, str, tuple[str, str]]] = {  # the name of one, of many, and two of them in TOML
     int: ("a whole number", "whole numbers", ("3", "4")),
     float: ("a number", "numbers", ("0.5", "2.0")),
     bool: ("true or false", "true or false", ("true", "false")),
@@ -68,7 +68,8 @@ def words(kind: Any, many: bool = False) -> str:
     """The name of one value of a type, or of many; UnsupportedError where TOML has none."""
     origin, args = origin_of(kind), typing.get_args(kind)
     if kind in PLAIN:
-        return PLAIN[kind][many]
+        one, several, _ = PLAIN[kind]
+        return several if many else one
     if origin is Literal and all(isinstance(each, str | int) for each in args):
         choices = list(map(str, args))
         return " or ".join(choices) if many else f"one of: {', '.join(choices)}"

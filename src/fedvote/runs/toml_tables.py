@@ -179,10 +179,10 @@ def to_plain(value: Any, name: str = "the value") -> Any:
 
 
 def to_toml(table: Table, path: str = "") -> str:
-    """A table of tables, strings, numbers, booleans and lists of them, as TOML."""
-    sections = {key: value for key, value in table.items() if isinstance(value, Mapping) and value}
+    """A table of tables, strings, numbers, booleans and lists of them, as TOML. A table that is empty has its line."""
+    sections = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     lines = [f"{_key(key)} = {inline_toml(value)}" for key, value in table.items() if key not in sections]
-    text = "\n".join(([f"[{path}]"] if path and lines else []) + lines)
+    text = "\n".join(([f"[{path}]"] if path and (lines or not table) else []) + lines)
     parts = [text] if text else []
     for key, value in sections.items():
         parts.append(to_toml(dict(value), f"{path}.{_key(key)}" if path else _key(key)).rstrip())
