@@ -194,7 +194,7 @@ def test_the_version_is_said(fedvote: Command) -> None:
         ("partition=even", "partition 'even' is not known; known: iid"),
         ("partition=writer", "digits does not say who wrote what"),
         ("partition.alpha=0", "alpha is 0.0, expected"),
-        ("rounds=many", "rounds is 'many', expected int"),
+        ("rounds=many", "rounds is 'many', expected a whole number"),
         ("rounds=0", "rounds is 0, expected"),
         ("rounds", "is not of the form a.b=c"),
         ("federation.cohort=12", "cohort is 12, expected 0 (everybody) to 11"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from torch import Tensor
 
@@ -95,3 +96,10 @@ def labels(part: object, given: Any, known_HB: Tensor, classes: int) -> Tensor:
     if given.numel() and not 0 <= int(given.min()) <= int(given.max()) < classes:
         refuse(part, "poison", f"labels from {int(given.min())} to {int(given.max())}", f"0 to {classes - 1}")
     return given
+
+
+def check_choices(part: Any) -> None:
+    """Refuse a value of a field declared as Literal that is none of its choices, in programs as in tables."""
+    for name, kind in typing.get_type_hints(type(part)).items():
+        if typing.get_origin(kind) is Literal and getattr(part, name) not in (choices := typing.get_args(kind)):
+            raise ConfigError(f"{name} is {getattr(part, name)!r}, expected one of: {', '.join(map(str, choices))}")

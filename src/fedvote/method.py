@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from fedvote import contracts
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.network.network import Network
@@ -78,6 +79,7 @@ class Method(ABC):
             if "registry" in slot.metadata:  # so that reputation="camps" works in a program, too
                 part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
                 object.__setattr__(self, slot.name, part)
+        contracts.check_choices(self)
         if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
         optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # refuse now what would fail in round 1

@@ -7,16 +7,16 @@ import inspect
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
+from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import named
-from fedvote.system.device import PRECISIONS
 
-WIRES = ("weighed", "written")
 COMMENT = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 
 
@@ -69,9 +69,13 @@ class Computation:
     """How rounds are computed and judged."""
 
     stack: int = 0  # clients trained at once; 0: as many as fit the device
-    precision: str = "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
+    precision: Literal["auto", "float32", "bfloat16"] = (
+        "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
+    )
     compile: bool = False  # on a GPU, make kernels for this network first: up to half a minute, for faster rounds
-    wire: str = "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
+    wire: Literal["weighed", "written"] = (
+        "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
+    )
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
     test_batch: int = 1000  # examples that are judged at once, by their own statistics
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics of the deployed network
@@ -80,9 +84,7 @@ class Computation:
         _check_above_zero(self, "evaluate_every", "test_batch", "calibrate_on")
         if self.stack < 0:
             raise ConfigError(f"stack is {self.stack}, expected 0 (the whole cohort) or a number of clients")
-        for name, known in (("wire", WIRES), ("precision", PRECISIONS)):
-            if (value := getattr(self, name)) not in known:
-                raise ConfigError(f"{name} is {value!r}, expected one of: {', '.join(known)}")
+        check_choices(self)
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,9 @@ def is_table(slot: dataclasses.Field[Any]) -> bool:
 
 def comments(kind: type[Any]) -> dict[str, str]:
     """The comments beside the fields of a dataclass, its own before those of the classes it extends."""
-    return {
-        name: text
-        for each in reversed(kind.__mro__)
-        if dataclasses.is_dataclass(each)
-        for name, text in COMMENT.findall(inspect.getsource(each))
-    }
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        if dataclasses.is_dataclass(each):
+            with suppress(OSError, TypeError):  # a class without a file
+                found |= COMMENT.findall(inspect.getsource(each))
+    return found

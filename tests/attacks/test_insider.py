@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks import Insider, MinMax, Omniscient
+from fedvote.attacks.collusion import Flip
 from fedvote.attacks.insider import HALVINGS
 from fedvote.core import State
 from fedvote.engines.simulate import Simulation
@@ -68,7 +69,7 @@ def test_a_rule_that_lets_everything_pass_gets_the_opposite_of_the_plurality(rul
 
 
 @pytest.mark.parametrize("flip", ["weakest", "strongest"])
-def test_votes_are_flipped_where_the_plurality_leads_by_least_or_by_most(flip: str) -> None:
+def test_votes_are_flipped_where_the_plurality_leads_by_least_or_by_most(flip: Flip) -> None:
     own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
     lead = honest["votes"].sum(0).abs()
     changed = (sent(Insider(flip=flip), own, honest, rule=Camps())["votes"] != own["votes"]).any(0)
@@ -123,4 +124,4 @@ def test_the_rule_that_it_tries_is_the_servers_own() -> None:
 def test_which_votes_are_flipped_is_one_of_two_words() -> None:
     assert read("quickstart", ["attack=insider", "attack.flip=strongest"]).attack == Insider("strongest")
     with pytest.raises(ConfigError, match=re.escape("flip is 'most', expected one of: weakest, strongest")):
-        Insider(flip="most")
+        Insider(flip="most")  # type: ignore[arg-type]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import get_args
 
 import pytest
 import torch
 from torch import Tensor
 
 from fedvote.attacks import MinMax
-from fedvote.attacks.collusion import FLIPS
-from fedvote.attacks.min_max import DIRECTIONS, flipped
+from fedvote.attacks.collusion import Flip
+from fedvote.attacks.min_max import Direction, flipped
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from tests.attacks.messages import floats, leaning, many, sent, votes
@@ -38,8 +39,8 @@ def test_three_floats_with_the_answer_typed_in() -> None:
     assert_close(sent(MinMax(), across, across), floats([0.0, 2 - 3**0.5, 0.0], [0.0, 2 - 3**0.5, 0.0]))
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_floats_reach_the_largest_honest_distance_over_all_tensors(direction: str) -> None:
+@pytest.mark.parametrize("direction", get_args(Direction))
+def test_floats_reach_the_largest_honest_distance_over_all_tensors(direction: Direction) -> None:
     rows = torch.randn(6, 50, generator=Key(0).torch("rows")) * torch.arange(1.0, 7.0)[:, None]
     honest = {"voted": rows[:, :20], "sketch": rows[:, 20:].view(6, 5, 6)}
     own = {name: values[:2] for name, values in honest.items()}
@@ -55,10 +56,10 @@ def test_floats_reach_the_largest_honest_distance_over_all_tensors(direction: st
     assert float(torch.cosine_similarity(forged[0] - rows.mean(0), wanted, dim=0)) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("flip", FLIPS)
+@pytest.mark.parametrize("flip", get_args(Flip))
 @pytest.mark.parametrize("seed", range(3))
 def test_no_honest_ballot_is_farther_away_than_two_of_them_and_one_more_flip_would_be_too_many(
-    flip: str, seed: int
+    flip: Flip, seed: int
 ) -> None:
     honest = leaning(7, seed=seed)["votes"]
     forged = flipped(honest, Key(seed), flip)
@@ -69,7 +70,7 @@ def test_no_honest_ballot_is_farther_away_than_two_of_them_and_one_more_flip_wou
 def test_the_weakest_pluralities_are_flipped_or_the_strongest() -> None:
     honest = leaning(7)["votes"]
     winner, lead = plurality_of(honest), honest.sum(0).abs()
-    for flip in FLIPS:
+    for flip in get_args(Flip):
         turned = flipped(honest, Key(0), flip) != winner
         if flip == "weakest":
             assert lead[turned].max() <= lead[~turned].min()
@@ -115,6 +116,6 @@ def test_honest_clients_who_all_agree_leave_no_room() -> None:
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConfigError, match="direction is 'down', expected one of: unit, std, sign"):
-        MinMax(direction="down")
+        MinMax(direction="down")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="flip is 'all', expected one of: weakest, strongest"):
-        MinMax(flip="all")
+        MinMax(flip="all")  # type: ignore[arg-type]

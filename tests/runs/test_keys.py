@@ -44,3 +44,11 @@ def test_the_command_shows_those_asked_for() -> None:
     shown = CliRunner().invoke(app, ["keys", "federation"])
     assert shown.exit_code == 0 and "federation.cohort = 0  # clients of one round" in shown.output
     assert "method" not in shown.output
+
+
+def test_one_part_alone_is_asked_for_by_its_name() -> None:
+    assert {s.of for s in settings("partition=shards")} == {"", "partition (shards)"}
+    with pytest.raises(ConfigError, match="method 'fedsgd' is not known; known: fedvote"):
+        settings("method=fedsgd")
+    with pytest.raises(ConfigError, match="'rounds=3' names a part, but rounds has none"):
+        settings("rounds=3")

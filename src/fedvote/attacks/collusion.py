@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from fedvote.errors import ConfigError
 from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally, threshold_binary
 from fedvote.randomness import Key
 
-FLIPS = ("weakest", "strongest")
+Flip = Literal["weakest", "strongest"]
 
 
 def alphabet_of(votes: Tensor) -> Alphabet:
@@ -41,12 +41,7 @@ def sent_about(mean_N: Tensor, like_HN: Tensor, keys: Sequence[Key], purpose: st
     return round_stack(mean_N.clamp(-1, 1).expand_as(like_HN), alphabet_of(like_HN), generators)
 
 
-def check_flip(flip: str) -> None:
-    if flip not in FLIPS:
-        raise ConfigError(f"flip is {flip!r}, expected one of: {', '.join(FLIPS)}")
-
-
-def flips(honest_GN: Tensor, key: Key, flip: str) -> tuple[Tensor, Tensor, Tensor]:
+def flips(honest_GN: Tensor, key: Key, flip: Flip) -> tuple[Tensor, Tensor, Tensor]:
     """The honest plurality, what to vote against it, and in which order: where it leads by least, or by most, first."""
     winner_N = consensus(honest_GN, key)
 

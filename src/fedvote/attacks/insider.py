@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.collusion import alphabet_of, check_flip, flips
+from fedvote.attacks.collusion import Flip, alphabet_of, flips
 from fedvote.attacks.min_max import pushed
+from fedvote.contracts import check_choices
 from fedvote.core import Message
 from fedvote.reputation import Ballots, Uniform
 
@@ -27,10 +28,10 @@ HALVINGS = 12  # of the range in which the number of flips is looked for
 class Insider(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
+    flip: Flip = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
 
     def __post_init__(self) -> None:
-        check_flip(self.flip)
+        check_choices(self)
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack
-from fedvote.errors import ConfigError
+from fedvote.contracts import check_choices
 from fedvote.randomness import Key
+
+Pairs = Literal["mirror", "random"]
 
 
 @dataclass(frozen=True)
 class LabelFlip(Attack):
-    pairs: str = "mirror"  # y -> C - 1 - y; or "random": the classes in random pairs, the same for all attackers
+    pairs: Pairs = "mirror"  # y -> C - 1 - y; or "random": the classes in random pairs, the same for all attackers
 
     def __post_init__(self) -> None:
-        if self.pairs not in ("mirror", "random"):
-            raise ConfigError(f"pairs is {self.pairs!r}, expected mirror or random")
+        check_choices(self)
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         if self.pairs == "mirror" or not keys:

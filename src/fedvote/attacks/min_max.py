@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from fedvote.aggregate.blocks import squared_distances
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.collusion import check_flip, flips, spread
+from fedvote.attacks.collusion import Flip, flips, spread
+from fedvote.contracts import check_choices
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
-DIRECTIONS = ("unit", "std", "sign")
+Direction = Literal["unit", "std", "sign"]
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,11 @@ class MinMax(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     trains: ClassVar[bool] = False
-    direction: str = "unit"  # floats go against the mean update, or "sign": its signs, or "std": their deviation
-    flip: str = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
+    direction: Direction = "unit"  # floats go against the mean update, or "sign": its signs, or "std": their deviation
+    flip: Flip = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
 
     def __post_init__(self) -> None:
-        check_flip(self.flip)
-        if self.direction not in DIRECTIONS:
-            raise ConfigError(f"direction is {self.direction!r}, expected one of: {', '.join(DIRECTIONS)}")
+        check_choices(self)
 
     def tamper(self, seen: Seen) -> Message:
         honest = {name: seen.honest[name] for name in seen.bulk}
@@ -53,7 +51,7 @@ class MinMax(Attack):
         return seen.own | {name: forged[name].expand_as(seen.own[name]) for name in honest}
 
 
-def pushed(honest: Message, unmoved: Message, direction: str) -> Message:
+def pushed(honest: Message, unmoved: Message, direction: Direction) -> Message:
     """The honest mean, pushed off as far as honest clients are apart: distances are over all tensors together."""
     mean, along = {}, {}
     for name, rows in honest.items():
@@ -82,7 +80,7 @@ def reach(honest_GN: Tensor, mean_N: Tensor, along_N: Tensor) -> float:
     return max(0.0, float(root_G.min()))
 
 
-def flipped(honest_GN: Tensor, key: Key, flip: str) -> Tensor:
+def flipped(honest_GN: Tensor, key: Key, flip: Flip) -> Tensor:
     """The honest plurality with the most votes flipped that keep it as close to the honest as they are themselves."""
     winner_N, loser_N, order_N = flips(honest_GN, key, flip)
 

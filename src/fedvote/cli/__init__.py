@@ -174,7 +174,9 @@ def list_names(
 
 @app.command()
 def keys(
-    start: Annotated[str, typer.Argument(help="Only those that begin so: method, federation.cohort, ...")] = "",
+    start: Annotated[
+        str, typer.Argument(help="Only those that begin so: method, federation.cohort, method=FILE.py:NAME, ...")
+    ] = "",
 ) -> None:
     """Every key of a configuration, with its default and meaning."""
     from fedvote.runs.keys import settings
@@ -184,7 +186,7 @@ def keys(
         if setting.of != of and setting.of:
             typer.echo(f"\n{setting.of}")
         of = setting.of
-        typer.echo(f"  {setting.key} = {setting.default}  # {setting.meaning}")
+        typer.echo(f"  {setting.key} = {setting.default}  # {setting.meaning or setting.takes}")
 
 
 @app.command()

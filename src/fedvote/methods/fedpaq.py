@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +44,7 @@ class FedPAQ(FloatMethod):
     lr: float = 0.001
     levels: int = 1  # s: values above zero, so 2 s + 1 in all; with 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all of them, as in the paper; QSGD's own authors have 512
-    coding: str = "entropy"  # or "plain": whole bits, two for s = 1, as the paper counts them
+    coding: Literal["entropy", "plain"] = "entropy"  # or "plain": whole bits, two for s = 1, as the paper counts them
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,8 +52,6 @@ class FedPAQ(FloatMethod):
             raise ConfigError(f"levels is {self.levels}, expected 1 to {MOST_LEVELS}; the paper has 1")
         if self.bucket < 0:
             raise ConfigError(f"bucket is {self.bucket}, expected 0 (one norm for all weights) or a number of weights")
-        if self.coding not in ("entropy", "plain"):
-            raise ConfigError(f"coding is {self.coding!r}, expected entropy or plain")
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]

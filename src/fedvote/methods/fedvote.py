@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -48,20 +48,16 @@ MEMORY = "reputation/"  # prefix of the state tensors that the reputation rule r
 
 @dataclass(frozen=True)
 class FedVote(Method):
-    votes: str = "binary"  # -1 and +1; or "ternary": 0, too
+    votes: Literal["binary", "ternary"] = "binary"  # -1 and +1; or "ternary": 0, too
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # how ballots are weighed
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of a soft vote that is not a count of equal votes
-    coding: str = "entropy"  # or "plain": whole bits, without the coder
+    coding: Literal["entropy", "plain"] = "entropy"  # or "plain": whole bits, without the coder
     train_float: bool = False  # whether float weights are trained and averaged, or stay as the shared seed made them
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.votes not in ALPHABETS:
-            raise ConfigError(f"votes is {self.votes!r}, expected one of: {', '.join(ALPHABETS)}")
-        if self.coding not in ("entropy", "plain"):
-            raise ConfigError(f"coding is {self.coding!r}, expected entropy or plain")
         if not 0 < self.p_min < 0.5:
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 3 <= self.grid <= MOST_LEVELS:

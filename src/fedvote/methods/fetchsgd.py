@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -38,7 +39,7 @@ class FetchSGD(FloatMethod):
     rows: int = 5  # odd, for there to be a median
     columns: int = 1_000_000  # at most
     k: int = 50_000  # weights that change in a round, at most
-    feedback: str = "clear"  # as in the authors' code, or "subtract", as in the paper
+    feedback: Literal["clear", "subtract"] = "clear"  # as in the authors' code, or "subtract", as in the paper
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,8 +50,6 @@ class FetchSGD(FloatMethod):
             raise ConfigError(f"rows is {self.rows}, expected an odd number, for there to be a median")
         if self.columns < 1 or self.k < 1:
             raise ConfigError(f"columns is {self.columns} and k is {self.k}, expected whole numbers above 0")
-        if self.feedback not in ("clear", "subtract"):
-            raise ConfigError(f"feedback is {self.feedback!r}, expected clear or subtract")
 
     def init(self, network: Network, clients: int) -> State:
         empty = torch.zeros(self.rows, self.width(network.D + network.F), device=network.start.voted.device)

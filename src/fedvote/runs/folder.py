@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 import fedvote
 from fedvote.data.show import class_counts
@@ -26,15 +27,11 @@ from fedvote.runs.config import Config, read
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
 
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
-
 NETWORK = "network.safetensors"
 RUN_NAME = "run-name"  # of a run over a network: the file that tells it from all others
 ELSEWHERE = "brought by clients and server"  # as environment.json has it, of data that no configuration names
-_locked: dict[Path, int | None] = {}  # folders of runs in this process, and what holds others off
+LOCK = ".lock"  # an empty file, which is locked as long as a run goes on, and stays
+_locked: dict[Path, FileLock] = {}  # folders of runs in this process, and what holds others off
 
 
 @dataclass(frozen=True)
@@ -122,8 +119,7 @@ class RunFolder:
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
         """Make the folder this run's, until it is released; nothing is overwritten, unless the same run is resumed."""
         there = self.config()
-        # drafts are all that a run leaves that was killed as it began
-        if there is None and self.path.is_dir() and any(file.suffix != ENDING for file in self.path.iterdir()):
+        if there is None and self.path.is_dir() and any(map(_is_foreign, self.path.iterdir())):
             raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")
         if there is not None and self.begun() and not resume:
             raise ConfigError(
@@ -163,9 +159,8 @@ class RunFolder:
 
     def release(self) -> None:
         """Let others go on with the run."""
-        held = _locked.pop(self.path.resolve(), None)
-        if held is not None:
-            os.close(held)
+        if (lock := _locked.pop(self.path.resolve(), None)) is not None:
+            lock.release()
 
     def _lock(self) -> None:
         """Make the folder, and see to it that nobody else works on the run, in this process or another."""
@@ -180,16 +175,15 @@ class RunFolder:
         )
         if where in _locked:
             raise busy
-        held = None if fcntl is None else os.open(where, os.O_RDONLY)
+        # a soft lock would outlive a process that is killed; any thread may release it
+        lock = FileLock(where / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
         try:
-            if held is not None:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(held)
+            lock.acquire()
+        except Timeout:
             raise busy from None
         except OSError:
             pass  # a file system without locks: then people have to take care
-        _locked[where] = held
+        _locked[where] = lock
 
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
@@ -229,6 +223,11 @@ class RunFolder:
     def metrics(self) -> list[dict[str, Any]]:
         """The records so far; a last line that was cut off is left out."""
         return list(read_records(self.metrics_file)) if self.metrics_file.exists() else []
+
+
+def _is_foreign(file: Path) -> bool:
+    """Whether no run has left it: one that was killed as it began leaves nothing but drafts and its lock."""
+    return file.suffix != ENDING and file.name != LOCK
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:

@@ -5,16 +5,31 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import numbers
+import re
 import tomllib
-import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Literal
 
 from fedvote.errors import ConfigError
 from fedvote.registry import find, name_of
+from fedvote.runs.field_types import (
+    LISTS,
+    TABLES,
+    UNIONS,
+    default_of,
+    expected,
+    fields_of,
+    is_table_class,
+    item_types,
+    origin_of,
+    value_type,
+)
 
 Table = dict[str, Any]
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def apply(table: Table, setting: str) -> None:
@@ -48,102 +63,142 @@ def check_order(settings: Sequence[str]) -> None:
                 raise ConfigError(f"--set {setting} would undo --set {earlier}: put it first")
 
 
+# Why no library does this. msgspec is as strict, but takes unknown keys of a dataclass in silence; cattrs takes "3" and
+# true for numbers; pydantic, where it is strict, takes no table for a dataclass. None knows registries, and all their
+# sentences would be replaced: `_convert` is what is left, and shorter than what would bend one of them.
 def build(cls: type, table: Any, where: str = "") -> Any:
     """A dataclass from a table; every key and every type is checked."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} is {table!r}, expected a table")
-    fields, hints = {f.name: f for f in dataclasses.fields(cls)}, typing.get_type_hints(cls)
+    fields = fields_of(cls)
     values = {}
     for key, value in table.items():
         if key not in fields:
             raise ConfigError(
                 f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}"
             )
+        slot, kind = fields[key]
         path = f"{where}.{key}" if where else key
-        if "registry" in fields[key].metadata:
-            values[key] = _build_part(fields[key], hints[key], value, path)
-        elif dataclasses.is_dataclass(hints[key]):
-            values[key] = build(
-                typing.cast(type, hints[key]), {"name": value} if isinstance(value, str) else value, path
-            )
-        else:
-            values[key] = _convert(value, hints[key], path)
-    missing = [
-        name
-        for name, slot in fields.items()
-        if slot.init
-        and name not in values
-        and slot.default is dataclasses.MISSING
-        and slot.default_factory is dataclasses.MISSING
-    ]
+        if "registry" in slot.metadata:
+            values[key] = _build_part(slot, kind, value, path)
+            continue
+        try:
+            named = is_table_class(kind) and isinstance(value, str)
+            values[key] = _convert({"name": value} if named else value, kind, path)
+        except _MismatchError:
+            raise ConfigError(f"{path} is {value!r}, expected {expected(kind)}") from None
+    missing = [name for name, (slot, _) in fields.items() if name not in values and _required(slot)]
     if missing:
         raise ConfigError(f"{where} needs {', '.join(missing)}, which has no default: set it, or give it one")
     return cls(**values)
 
 
-def _build_part(slot: dataclasses.Field[Any], expected: type, value: Any, where: str) -> Any:
+def _required(slot: dataclasses.Field[Any]) -> bool:
+    return default_of(slot) is dataclasses.MISSING
+
+
+def _build_part(slot: dataclasses.Field[Any], base: type, value: Any, where: str) -> Any:
     """A part chosen by name from a registry; without a name, the default one."""
     registry = slot.metadata["registry"]
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} is {value!r}, expected a name or a table; known: {', '.join(registry)}")
-    name = table.get("name", name_of(registry, slot.default))
+    name = str(table.get("name", name_of(registry, slot.default)))
     options = {key: value for key, value in table.items() if key != "name"}
-    kind = find(registry, str(name), where)
-    if not (isinstance(kind, type) and issubclass(kind, expected)):
-        raise ConfigError(f"{where} {name!r} is not a {expected.__name__}; known: {', '.join(registry)}")
+    return build(find_part(registry, base, name, where), options, f"{where} {name!r}")
+
+
+def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) -> type:
+    """The class that goes by a name in a registry, or a user's own, which has to be complete."""
+    kind = find(registry, name, where)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise ConfigError(f"{where} {name!r} is not a {base.__name__}; known: {', '.join(registry)}")
     if inspect.isabstract(kind):
         missing = [member for member in dir(kind) if getattr(getattr(kind, member), "__isabstractmethod__", False)]
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
-    return build(kind, options, f"{where} {name!r}")
+    return kind
+
+
+class _MismatchError(Exception):
+    """A value is not of the type that its field declares; whoever knows the field says so."""
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:
-    """A TOML value as the type a field declares, or ConfigError."""
-    options = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-    for option in options:
-        plain = typing.get_origin(option) or option
-        if plain is tuple and isinstance(value, list) and all(isinstance(v, str) for v in value):
-            return tuple(value)
-        if plain is float and isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-        if plain is Mapping and isinstance(value, Mapping):
-            return dict(value)
-        if plain in (int, str, bool) and type(value) is plain:
+    """A TOML value as the type that a field declares. No string is a number, and no boolean is one."""
+    origin = origin_of(kind)
+    if origin in UNIONS:
+        for option in typing.get_args(kind):
+            with suppress(_MismatchError):
+                return _convert(value, option, where)
+    elif origin is Literal:
+        if (type(value), value) in [(type(each), each) for each in typing.get_args(kind)]:
             return value
-    called: dict[Any, str] = {tuple: 'a list of strings such as ["a", "b"]', type(None): "nothing", Mapping: "a table"}
-    kinds = [typing.get_origin(option) or option for option in options]
-    names = " or ".join(called[kind] if kind in called else getattr(kind, "__name__", str(kind)) for kind in kinds)
-    raise ConfigError(f"{where} is {value!r}, expected {names}")
+    elif origin in LISTS and isinstance(value, list):
+        kinds = item_types(kind, len(value))
+        if len(kinds) == len(value):
+            return origin(_convert(value[i], each, f"{where}[{i}]") for i, each in enumerate(kinds))
+    elif origin in TABLES and isinstance(value, Mapping):
+        return {key: _convert(each, value_type(kind), f"{where}.{key}") for key, each in value.items()}
+    elif is_table_class(kind) and isinstance(value, Mapping):
+        return build(kind, value, where)
+    elif kind is float and type(value) in (int, float):
+        with suppress(OverflowError):
+            return float(value)
+    elif kind is Any or (kind in (int, str, bool) and type(value) is kind):
+        return value
+    raise _MismatchError
 
 
 def as_table(part: Any) -> Table:
     """Every field of a configuration, as TOML can hold it; what is None is left out."""
     table: Table = {}
     for slot in dataclasses.fields(part):
-        value = getattr(part, slot.name)
+        value, name = getattr(part, slot.name), f"{type(part).__name__}.{slot.name}"
         if "registry" in slot.metadata:
             table[slot.name] = {"name": name_of(slot.metadata["registry"], value), **as_table(value)}
-        elif dataclasses.is_dataclass(value):
-            table[slot.name] = as_table(value)
-        elif value is not None:
-            table[slot.name] = list(value) if isinstance(value, tuple) else value
+        elif slot.init and value is not None:
+            table[slot.name] = to_plain(value, name)
+        elif slot.init and default_of(slot) is not None:
+            raise ConfigError(f"{name} is None, which TOML cannot say: let None be its default, or give it a value")
     return table
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    # whose infinities are not JSON
-    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+def to_plain(value: Any, name: str = "the value") -> Any:
+    """A value as tables, lists, strings, booleans and numbers."""
+    if dataclasses.is_dataclass(value):
+        return as_table(value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: to_plain(each, f"{name}.{key}") for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each, f"{name}[{i}]") for i, each in enumerate(value)]
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, numbers.Real):  # NumPy's, too
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    raise ConfigError(f"{name} is {value!r}, which TOML cannot hold: use numbers, strings, booleans, lists and tables")
 
 
 def to_toml(table: Table, path: str = "") -> str:
-    """A table of tables, strings, numbers, booleans and lists of them, as TOML."""
-    lines = [f"{key} = {_toml(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
-    text = "\n".join(([f"[{path}]"] if path and lines else []) + lines)
+    """A table of tables, strings, numbers, booleans and lists of them, as TOML. A table that is empty has its line."""
+    sections = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    lines = [f"{_key(key)} = {inline_toml(value)}" for key, value in table.items() if key not in sections]
+    text = "\n".join(([f"[{path}]"] if path and (lines or not table) else []) + lines)
     parts = [text] if text else []
-    for key, value in table.items():
-        if isinstance(value, Mapping) and value:
-            parts.append(to_toml(dict(value), f"{path}.{key}" if path else key).rstrip())
+    for key, value in sections.items():
+        parts.append(to_toml(dict(value), f"{path}.{_key(key)}" if path else _key(key)).rstrip())
     return "\n\n".join(parts) + "\n"
+
+
+def inline_toml(value: Any) -> str:
+    """A value in one line."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(inline_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key(key)} = {inline_toml(each)}' for key, each in value.items())}}}"
+    if isinstance(value, float):
+        return repr(value)  # the infinities of JSON are not those of TOML
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped
+
+
+def _key(key: str) -> str:
+    return key if BARE_KEY.fullmatch(key) else inline_toml(key)

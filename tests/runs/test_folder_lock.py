@@ -1,0 +1,93 @@
+"""Nobody else works on a run that is going on, and nobody is held off by one that is not."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from filelock import FileLock
+
+from fedvote.runs.folder import LOCK, RunFolder
+from tests.runs.run_folders import SMALL, filled, refuse
+
+GOING_ON = "is the folder of a run that is going on"
+CLAIM = "import sys, pathlib; from fedvote.runs.folder import RunFolder as R; f = R(pathlib.Path(sys.argv[1])); "
+
+
+def claiming(folder: RunFolder, then: str = "") -> list[str]:
+    """The command of another process that claims the run in a folder."""
+    return [sys.executable, "-c", f"{CLAIM} f.claim(f.config(), True); {then}", str(folder.path)]
+
+
+def test_nobody_else_in_a_process_works_on_its_run(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    folder.claim(SMALL, resume=True)
+    refuse(GOING_ON, RunFolder(tmp_path), SMALL)
+    refuse(GOING_ON, folder, SMALL)  # it was not let go by the first refusal
+    folder.release()
+    assert RunFolder(tmp_path).claim(SMALL, resume=True) is not None
+
+
+def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.claim(SMALL, resume=False)
+    second = subprocess.run(claiming(folder), capture_output=True, text=True, check=False)
+    assert second.returncode == 1 and GOING_ON in second.stderr
+    folder.release()
+    assert subprocess.run(claiming(folder), capture_output=True, check=False).returncode == 0
+
+
+def test_a_process_that_is_killed_leaves_no_lock_that_holds(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    waits = claiming(folder, "print('claimed', flush=True); sys.stdin.read()")
+    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "claimed\n"
+        refuse(GOING_ON, folder, SMALL)
+        other.kill()
+    assert folder.claim(SMALL, resume=True) is not None
+
+
+def test_any_thread_may_release_a_run(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    folder.claim(SMALL, resume=True)
+    thread = Thread(target=folder.release)
+    thread.start()
+    thread.join()
+    assert subprocess.run(claiming(folder), capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_stops_no_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(number, "no locks here")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    folder = filled(tmp_path, 1)
+    assert folder.claim(SMALL, resume=True) is not None
+    refuse(GOING_ON, RunFolder(tmp_path), SMALL)  # this process still knows
+    folder.release()
+    assert RunFolder(tmp_path).claim(SMALL, resume=True) is not None
+
+
+def test_a_lock_alone_makes_no_folder_foreign(tmp_path: Path) -> None:
+    with FileLock(tmp_path / LOCK):
+        pass
+    (tmp_path / LOCK).touch()
+    assert RunFolder(tmp_path).claim(SMALL, resume=False) is None
+
+
+def test_a_run_from_before_there_was_a_lock_file_goes_on(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    (tmp_path / LOCK).unlink()
+    assert folder.claim(SMALL, resume=True) is not None
+
+
+def test_a_lock_is_one_hidden_empty_file(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 1)
+    names = {file.name for file in folder.path.iterdir()}
+    assert names == {"config.toml", "metrics.jsonl", "checkpoint.safetensors", LOCK}
+    assert LOCK.startswith(".") and not (tmp_path / LOCK).read_bytes()
