@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-import fedvote
 from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
@@ -283,9 +282,11 @@ def digest(file: Path) -> str:
 
 
 def environment(device: torch.device) -> dict[str, str]:
+    from fedvote import __version__
+
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
-        "fedvote": fedvote.__version__,
+        "fedvote": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "device": f"{device.type}: {name}",
