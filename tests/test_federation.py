@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -13,7 +15,7 @@ from tests.toy import CLIENTS, dataset, module
 D = 72
 
 
-def simulation(**options: int) -> Simulation:
+def simulation(**options: Any) -> Simulation:
     return Simulation.of(module(), dataset(), FedVote(), clients=CLIENTS, rounds=2, steps=1, batch=8, **options)
 
 

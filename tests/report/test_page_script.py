@@ -199,7 +199,7 @@ def test_a_key_hides_its_line_and_what_the_tooltip_says_of_it(tmp_path: Path) ->
     page = shell("crossing", crossing().figure())
     up, down = (each.tokens[0] for each in crossing().series)
     at = [0.0, 0.9]  # where `up` begins
-    steps = [{"hover": at}, {"click": up, "hover": at}, {"click": down}, {"click": up}]
+    steps: list[dict[str, Any]] = [{"hover": at}, {"click": up, "hover": at}, {"click": down}, {"click": up}]
     told = with_script(page, steps, tmp_path)
     assert [each["shown"] for each in told] == [[True, True], [False, True], [False, False], [True, False]]
     assert told[0]["heading"] == "up 0" and told[1]["heading"] == "down 1"
