@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedvote.methods.fedpaq import qsgd
 from fedvote.quantize import BINARY, Erf, Normalisation, Tanh, plurality, round_binary, round_stack, soft_vote, tally
 from fedvote.randomness import Key
 
@@ -39,11 +40,10 @@ def error_of_rounding(a_D: Tensor, draws: int, seed: int) -> Tensor:
     return (votes - a_D).square().sum(1)
 
 
-def qsgd(x_D: Tensor, generator: torch.Generator) -> Tensor:
-    """QSGD with s = 1: |x|_2 sgn(x_i) with probability |x_i| / |x|_2, else 0."""
-    u = torch.rand(x_D.shape, generator=generator, dtype=torch.float64)
+def quantised(x_D: Tensor, generator: torch.Generator) -> Tensor:
+    """Q(x) of QSGD with s = 1, as FedPAQ's clients send it and its server reads it."""
     norm: Tensor = x_D.norm()
-    return norm * x_D.sign() * (u < x_D.abs() / norm)
+    return norm * qsgd(x_D, norm, 1, torch.rand(x_D.shape, generator=generator, dtype=torch.float64))
 
 
 def slope_of_logs(x: list[int], y: list[float]) -> float:
@@ -114,17 +114,17 @@ def test_lemma_3_rounding_error_is_d_less_the_squared_norm(a_D: Tensor) -> None:
 def test_lemma_4_qsgd_error_is_the_product_of_norms_less_the_squared_norm(d: int) -> None:
     x = torch.randn(d, generator=Key(5).torch("x"), dtype=torch.float64)
     generator = Key(5).torch("qsgd")
-    quantised = torch.stack([qsgd(x, generator) for _ in range(20_000)])
+    draws = torch.stack([quantised(x, generator) for _ in range(20_000)])
     expected = float(x.norm() * x.norm(1) - x.norm() ** 2)
-    assert_within_5_sigma(quantised @ x, float(x.norm() ** 2))  # as of an unbiased quantiser
-    assert_within_5_sigma((quantised - x).square().sum(1), expected)
+    assert_within_5_sigma(draws @ x, float(x.norm() ** 2))  # as of an unbiased quantiser
+    assert_within_5_sigma((draws - x).square().sum(1), expected)
     assert expected <= (sqrt(d) - 1) * float(x.norm() ** 2) + 1e-9
 
 
 def test_lemma_4_its_bound_is_reached_where_all_entries_are_equal() -> None:
     x = torch.full((64,), -0.25, dtype=torch.float64)
     generator = Key(6).torch("qsgd")
-    errors = torch.stack([(qsgd(x, generator) - x).square().sum() for _ in range(20_000)])
+    errors = torch.stack([(quantised(x, generator) - x).square().sum() for _ in range(20_000)])
     assert_within_5_sigma(errors, (sqrt(64) - 1) * float(x.norm() ** 2))
 
 
@@ -133,7 +133,7 @@ def test_lemma_4_and_remark_2_errors_grow_as_the_paper_says() -> None:
     relative, absolute, votes = [], [], []
     for d in dimensions:
         update = torch.randn(d, generator=Key(7, d).torch("update"), dtype=torch.float64)
-        error = float((qsgd(update, Key(7, d).torch("qsgd")) - update).square().sum())
+        error = float((quantised(update, Key(7, d).torch("qsgd")) - update).square().sum())
         relative.append(error / float(update.square().sum()))
         absolute.append(error)
         p = torch.from_numpy(Key(7, d).numpy("beta").beta(0.5, 0.5, d))  # symmetric

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-import fedvote
 from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
@@ -286,9 +285,11 @@ def digest(file: Path) -> str:
 
 
 def environment(device: torch.device) -> dict[str, str]:
+    from fedvote import __version__
+
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
-        "fedvote": fedvote.__version__,
+        "fedvote": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "device": f"{device.type}: {name}",
