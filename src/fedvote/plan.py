@@ -17,6 +17,8 @@ from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import named
 
+Precision = Literal["auto", "float32", "bfloat16"]
+Carriage = Literal["weighed", "written"]
 COMMENT = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 
 
@@ -69,13 +71,9 @@ class Computation:
     """How rounds are computed and judged."""
 
     stack: int = 0  # clients trained at once; 0: as many as fit the device
-    precision: Literal["auto", "float32", "bfloat16"] = (
-        "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
-    )
+    precision: Precision = "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
     compile: bool = False  # on a GPU, make kernels for this network first: up to half a minute, for faster rounds
-    wire: Literal["weighed", "written"] = (
-        "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
-    )
+    wire: Carriage = "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
     test_batch: int = 1000  # examples that are judged at once, by their own statistics
     calibrate_on: int = 1000  # training examples that measure the batch-norm statistics of the deployed network

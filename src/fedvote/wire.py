@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
 import torch
 
@@ -21,6 +22,9 @@ from fedvote.randomness import Key
 from fedvote.system.threads import on_every_core
 
 READERS = 4  # frames that are read at a time: each needs 30 bytes a weight until it has been read
+
+Coding = Literal["entropy", "plain"]
+"""Whether messages are entropy-coded, or sent in whole bits."""
 
 Codecs = Mapping[str, Codec]
 """A codec for each tensor of a message, in the order in which they are written."""

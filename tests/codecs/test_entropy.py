@@ -19,6 +19,7 @@ from fedvote.codecs import Binary, EntropyVotes, Ternary
 from fedvote.codecs.entropy import CODED, OWN_SHARES, PLAIN
 from fedvote.core import NO_VOTE, Codec
 from fedvote.errors import ConfigError, UnwritableError, WireError
+from fedvote.methods.fedvote import Votes
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key
@@ -356,7 +357,7 @@ def wide() -> Network:
 @pytest.mark.parametrize("votes", ALPHABETS)
 @pytest.mark.parametrize("reputation", [Uniform(), Proportional()], ids=["uniform", "proportional"])
 @pytest.mark.parametrize("train_float", [False, True])
-def test_coding_changes_the_bytes_and_not_the_training(votes: str, reputation: Reputation, train_float: bool) -> None:
+def test_coding_changes_the_bytes_and_not_the_training(votes: Votes, reputation: Reputation, train_float: bool) -> None:
     coded, bits = (
         Federation(FedVote(votes=votes, reputation=reputation, train_float=train_float, coding=coding))
         for coding in ("entropy", "plain")
@@ -368,7 +369,7 @@ def test_coding_changes_the_bytes_and_not_the_training(votes: str, reputation: R
 
 @pytest.mark.parametrize("votes", ALPHABETS)
 @pytest.mark.parametrize("reputation", [Uniform(), Proportional()], ids=["uniform", "proportional"])
-def test_coding_makes_every_frame_smaller(votes: str, reputation: Reputation) -> None:
+def test_coding_makes_every_frame_smaller(votes: Votes, reputation: Reputation) -> None:
     coded, bits = (
         Federation(FedVote(votes=votes, reputation=reputation, coding=coding), wide())
         for coding in ("entropy", "plain")
@@ -395,7 +396,7 @@ def test_coding_makes_every_frame_smaller(votes: str, reputation: Reputation) ->
 
 def test_another_coding_is_refused() -> None:
     with pytest.raises(ConfigError, match="coding is 'zip', expected entropy or plain"):
-        FedVote(coding="zip")
+        FedVote(coding="zip")  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

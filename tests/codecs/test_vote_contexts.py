@@ -14,6 +14,7 @@ from fedvote.core import Message
 from fedvote.methods import FedVote
 from fedvote.methods.ballot_wire import ballot_codec
 from fedvote.methods.fedpaq import qsgd
+from fedvote.methods.fedvote import Votes
 from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_shared_random
 from fedvote.randomness import BITS, Key, as_uniform, shared_random
 
@@ -77,7 +78,7 @@ def test_expectations_are_probabilities_and_every_context_has_one(alphabet: Alph
 
 
 @VOTES
-def test_a_client_that_learns_nothing_votes_as_expected_and_sends_next_to_nothing(votes: str) -> None:
+def test_a_client_that_learns_nothing_votes_as_expected_and_sends_next_to_nothing(votes: Votes) -> None:
     method, down = FedVote(votes=votes), broadcast(2 * MANY)
     unmoved = ballot(method, down, 0.0)
     context_D, expected_CV = contexts(down["level"], 32, shared_random(KEY, 2 * MANY), method.alphabet)
@@ -87,7 +88,7 @@ def test_a_client_that_learns_nothing_votes_as_expected_and_sends_next_to_nothin
 
 
 @VOTES
-def test_the_less_a_turn_moves_the_less_is_sent_and_always_less_than_without_lots(votes: str) -> None:
+def test_the_less_a_turn_moves_the_less_is_sent_and_always_less_than_without_lots(votes: Votes) -> None:
     method, down = FedVote(votes=votes), broadcast(2 * MANY)
     ballots = {moved: ballot(method, down, moved) for moved in (0.01, 0.05, 0.2)}
     sent = [bits(method, down, votes_D) for votes_D in ballots.values()]
@@ -98,7 +99,7 @@ def test_the_less_a_turn_moves_the_less_is_sent_and_always_less_than_without_lot
 
 @VOTES
 @pytest.mark.parametrize("count", [1, 50, 3000])
-def test_ballots_that_are_not_what_was_expected_survive_too(votes: str, count: int) -> None:
+def test_ballots_that_are_not_what_was_expected_survive_too(votes: Votes, count: int) -> None:
     method, down = FedVote(votes=votes), broadcast(count)
     against = -ballot(method, down, 0.0)
     payload = ballot_codec(method.alphabet, down, KEY).encode(against)

@@ -8,6 +8,7 @@ from fedvote import FedAvg, FedVote
 from fedvote.codecs.reference import CHECKSUM
 from fedvote.method import Method
 from fedvote.methods import FetchSGD, SignSGD, Signum
+from fedvote.methods.fedvote import Votes
 from fedvote.randomness import Key
 from fedvote.rounds import Round
 from tests.toy import Federation, open_round
@@ -44,6 +45,6 @@ def test_weights_that_all_changed_are_told_whole() -> None:
 
 
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
-def test_plain_bits_need_nothing_kept(votes: str) -> None:
+def test_plain_bits_need_nothing_kept(votes: Votes) -> None:
     federation, brief, whole = lengths(FedVote(votes=votes, coding="plain"))
     assert brief == whole and not federation.method.wire(federation.network).keeps_broadcast

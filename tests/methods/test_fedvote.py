@@ -17,6 +17,7 @@ from fedvote.core import Batches, State
 from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError, WireError
 from fedvote.methods import fedvote as module
+from fedvote.methods.fedvote import Votes
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
 from fedvote.randomness import Key
@@ -63,7 +64,7 @@ def test_no_weight_is_certain_before_the_first_round() -> None:
 @pytest.mark.parametrize(
     ("votes", "clients", "levels"), [("binary", 5, 6), ("ternary", 5, 11), ("binary", 2**15, 4097)]
 )
-def test_equal_votes_are_counted_exactly_as_long_as_that_can_be_told(votes: str, clients: int, levels: int) -> None:
+def test_equal_votes_are_counted_exactly_as_long_as_that_can_be_told(votes: Votes, clients: int, levels: int) -> None:
     assert FedVote(votes=votes)._levels(torch.ones(clients)) == levels
 
 
@@ -148,7 +149,7 @@ def test_local_training_descends_on_latent_weights(phi: Normalisation, monkeypat
 
 
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
-def test_votes_are_rounded_at_random_without_bias(votes: str) -> None:
+def test_votes_are_rounded_at_random_without_bias(votes: Votes) -> None:
     method, K = FedVote(votes=votes, optimizer="SGD", lr=1e-9), 4000
     network = Network(nn.Sequential(nn.Linear(6, 1, bias=False), nn.Linear(1, 3, bias=False)))
     level = torch.tensor([0, 20, 45, 50, 70, 100], dtype=torch.int16)
@@ -243,7 +244,7 @@ def test_ternary_votes_are_averaged_and_the_most_frequent_value_wins() -> None:
 
 
 @pytest.mark.parametrize(("votes", "ballots"), [("binary", (-1, 1)), ("ternary", (-1, 0, 1))])
-def test_ties_are_broken_at_random_and_by_the_key_alone(votes: str, ballots: Sequence[int]) -> None:
+def test_ties_are_broken_at_random_and_by_the_key_alone(votes: Votes, ballots: Sequence[int]) -> None:
     method, network = FedVote(votes=votes), wide(3000)
     tied = torch.tensor(ballots, dtype=torch.int8)[:, None].expand(-1, 3000)
     state = method.init(network, len(ballots))
@@ -272,7 +273,7 @@ def test_one_shot_deploys_the_hard_plurality_of_the_votes_sent() -> None:
 
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
 @pytest.mark.parametrize("clients", [4, 5])
-def test_deployed_weights_are_votes_from_the_start(votes: str, clients: int) -> None:
+def test_deployed_weights_are_votes_from_the_start(votes: Votes, clients: int) -> None:
     method = FedVote(votes=votes)
     simulation = simulate(toy_module(), dataset(), method, clients=clients, rounds=2, steps=2, batch=8)
     for snapshot in [simulation.federation.start(), *simulation.run()]:
@@ -283,7 +284,8 @@ def test_ballots_travel_at_one_bit_or_a_fifth_of_a_byte_each() -> None:
     network = Network(toy_module())  # 72 voted weights
     assert network.D == 72
     header = 39 + 9 + 4  # the frame, what the tensor is, the checksum
-    for votes, nbytes in [("binary", 9), ("ternary", 15)]:
+    sizes: dict[Votes, int] = {"binary": 9, "ternary": 15}
+    for votes, nbytes in sizes.items():
         federation = Federation(FedVote(votes=votes, coding="plain"), network)
         _, frames = federation.frames(federation.start(), 1, range(5))
         assert {len(frame) for frame in frames.values()} == {header + nbytes}
@@ -332,7 +334,7 @@ class Only(Reputation):
 
 
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
-def test_ballots_of_no_weight_leave_the_count_of_the_others_exact(votes: str) -> None:
+def test_ballots_of_no_weight_leave_the_count_of_the_others_exact(votes: Votes) -> None:
     random = Key(0).numpy("ballots")
     values = [-1, 1] if votes == "binary" else [-1, 0, 1]
     ballots = random.choice(values, (6, 3)).tolist()

@@ -149,7 +149,7 @@ def unsketched(method: FetchSGD, state: State, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("feedback", ["subtract", "clear"])
-def test_the_servers_rule_by_hand_over_two_rounds(feedback: str) -> None:
+def test_the_servers_rule_by_hand_over_two_rounds(feedback: Literal[subtract, clear]) -> None:
     method = FetchSGD(rows=1, columns=5, k=2, momentum=0.5, server_lr=2.0, feedback=feedback)
     network = three_weights()
     start = method.init(network, 2)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from fedvote import FedVote
+from fedvote.methods.fedvote import Votes
 from fedvote.network.network import Network
 
 
@@ -18,7 +19,7 @@ def two_layers() -> Network:
 
 
 @pytest.mark.parametrize("votes", ["binary", "ternary"])
-def test_the_first_soft_vote_is_the_standardised_start_to_the_nearest_level(votes: str) -> None:
+def test_the_first_soft_vote_is_the_standardised_start_to_the_nearest_level(votes: Votes) -> None:
     network, method = two_layers(), FedVote(votes=votes)
     start = network.start.voted.tolist()
     expected = [

@@ -11,8 +11,7 @@ from fedvote.codecs import Signed
 from fedvote.core import State
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.rounds import close_round, open_round
-from tests.toy import Federation, batches, keys
+from tests.toy import Federation, batches, close_round, keys, merge, open_round
 
 WIDE = Network(nn.Sequential(nn.Linear(6, 500, bias=False), nn.BatchNorm1d(500, affine=False), nn.Linear(500, 3)))
 
@@ -20,7 +19,7 @@ WIDE = Network(nn.Sequential(nn.Linear(6, 500, bias=False), nn.BatchNorm1d(500, 
 def after(method: FedVote, ballots: torch.Tensor) -> State:
     """The state after a round of these ballots."""
     start = method.init(WIDE, len(ballots))
-    return method.merge(start, {"votes": ballots.to(torch.int8)}, list(range(len(ballots))), Key(0, 1))
+    return merge(method, start, {"votes": ballots.to(torch.int8)}, list(range(len(ballots))), Key(0, 1))
 
 
 def test_a_plain_broadcast_has_one_size_and_a_coded_one_is_shorter_the_more_is_decided() -> None:
@@ -64,5 +63,5 @@ def test_by_samples_the_count_arrives_and_weighs() -> None:
 
     ups = {"voted": torch.tensor([[4.0], [8.0]]), "float": torch.tensor([[0.0], [1.0]])}
     before = {"voted": torch.zeros(1), "float": torch.zeros(1)}
-    merged = federation.method.merge(before, ups | {"samples": torch.tensor([[1.0], [3.0]])}, [0, 1], Key(0, 1))
+    merged = merge(federation.method, before, ups | {"samples": torch.tensor([[1.0], [3.0]])}, [0, 1], Key(0, 1))
     assert merged["voted"].tolist() == pytest.approx([7.0]) and merged["float"].tolist() == pytest.approx([0.75])

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -34,7 +33,7 @@ from fedvote.methods.update import FloatMethod, FloatWire, move
 from fedvote.network.network import Network
 from fedvote.quantize import TERNARY
 from fedvote.randomness import Key, as_uniform, shared_random
-from fedvote.wire import Codecs, Wire
+from fedvote.wire import Codecs, Coding, Wire
 
 MOST_LEVELS = 2**14 - 1  # 2 s + 1 whole numbers fit the codec
 
@@ -44,7 +43,7 @@ class FedPAQ(FloatMethod):
     lr: float = 0.001
     levels: int = 1  # s: values above zero, so 2 s + 1 in all; with 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all of them, as in the paper; QSGD's own authors have 512
-    coding: Literal["entropy", "plain"] = "entropy"  # or "plain": whole bits, two for s = 1, as the paper counts them
+    coding: Coding = "entropy"  # or "plain": whole bits, two for s = 1, as the paper counts them
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -40,7 +40,9 @@ from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
 from fedvote.reputation.reputation import check_verdict
 from fedvote.training.descent import descend
+from fedvote.wire import Coding
 
+Votes = Literal["binary", "ternary"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 MOST_LEVELS = 2**15
 MEMORY = "reputation/"  # prefix of the state tensors that the reputation rule remembers
@@ -48,12 +50,12 @@ MEMORY = "reputation/"  # prefix of the state tensors that the reputation rule r
 
 @dataclass(frozen=True)
 class FedVote(Method):
-    votes: Literal["binary", "ternary"] = "binary"  # -1 and +1; or "ternary": 0, too
+    votes: Votes = "binary"  # -1 and +1; or "ternary": 0, too
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # how ballots are weighed
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of a soft vote that is not a count of equal votes
-    coding: Literal["entropy", "plain"] = "entropy"  # or "plain": whole bits, without the coder
+    coding: Coding = "entropy"  # or "plain": whole bits, without the coder
     train_float: bool = False  # whether float weights are trained and averaged, or stay as the shared seed made them
 
     def __post_init__(self) -> None:

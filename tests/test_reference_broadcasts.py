@@ -5,15 +5,22 @@ from __future__ import annotations
 import pytest
 
 from fedvote import FedAvg, FedVote, SignSGD
+from fedvote.core import Message, State
 from fedvote.method import Method
-from fedvote.rounds import held_before, open_round, read_broadcast
-from tests.toy import Federation, assert_same
+from fedvote.network.network import Network
+from fedvote.randomness import Key
+from fedvote.rounds import Round
+from tests.toy import Federation, assert_same, module, open_round, read_broadcast
+
+
+def reference(method: Method, state: State, round: int) -> Message | None:
+    return Round(method, Network(module()), Key(0, round)).reference(state)
 
 
 @pytest.mark.parametrize("method", [FedVote(), FedVote(coding="plain"), SignSGD(), FedAvg()], ids=str)
 def test_before_round_1_everybody_holds_what_the_seed_makes(method: Method) -> None:
     state = Federation(method).start()
-    held = held_before(method, state, 1)
+    held = reference(method, state, 1)
     assert held is not None
     assert_same(held, method.broadcast(state))
 
@@ -22,10 +29,10 @@ def test_before_round_1_everybody_holds_what_the_seed_makes(method: Method) -> N
 def test_later_they_hold_the_broadcast_of_the_round_before_and_are_told_less(method: Method) -> None:
     federation = Federation(method)
     _, second, third = federation.states([range(5), range(5)])
-    held = held_before(method, third, 3)
+    held = reference(method, third, 3)
     assert held is not None
     assert_same(held, method.broadcast(second))
-    whole, less = (open_round(method, federation.network, third, 3, held=each) for each in (None, held))
+    whole, less = (open_round(method, federation.network, third, 3, reference=each) for each in (None, held))
     assert len(less) <= len(whole)
     assert_same(read_broadcast(method, federation.network, less, 3, held), method.broadcast(third))
 
@@ -33,4 +40,4 @@ def test_later_they_hold_the_broadcast_of_the_round_before_and_are_told_less(met
 @pytest.mark.parametrize("method", [FedVote(coding="plain"), FedAvg()], ids=str)
 def test_nobody_holds_what_a_method_does_not_keep(method: Method) -> None:
     *_, last = Federation(method).states([range(5)])
-    assert held_before(method, last, 2) is None
+    assert reference(method, last, 2) is None
