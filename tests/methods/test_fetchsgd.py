@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -149,7 +149,7 @@ def unsketched(method: FetchSGD, state: State, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("feedback", ["subtract", "clear"])
-def test_the_servers_rule_by_hand_over_two_rounds(feedback: Literal[subtract, clear]) -> None:
+def test_the_servers_rule_by_hand_over_two_rounds(feedback: Literal["subtract", "clear"]) -> None:
     method = FetchSGD(rows=1, columns=5, k=2, momentum=0.5, server_lr=2.0, feedback=feedback)
     network = three_weights()
     start = method.init(network, 2)
