@@ -57,7 +57,8 @@ class Method(ABC):
                 object.__setattr__(self, slot.name, part)
         if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
-        self.make_optimizer([torch.zeros(1, requires_grad=True)])  # refuses now what would fail in round 1
+        if self.optimizer_options or self.optimizer not in ELEMENTWISE:  # refuse now what would fail in round 1
+            self.make_optimizer([torch.zeros(1, requires_grad=True)])  # only then, as it loads torch._dynamo
 
     @abstractmethod
     def init(self, network: Network, clients: int) -> State:

@@ -20,7 +20,8 @@ from fedvote.models import MODELS, make_model
 from fedvote.quantize import Erf
 from fedvote.registry import find
 from fedvote.reputation import Proportional, Uniform
-from fedvote.runs.config import Config, FlowerConfig, ModelConfig, presets, read
+from fedvote.runs.config import Config, FlowerConfig, ModelConfig, read
+from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, as_table, build, to_toml
 
 OWN = """

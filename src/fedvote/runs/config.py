@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
@@ -15,6 +14,7 @@ from fedvote.federation import check_numbers
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.registry import absolute_name
+from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
 
 
@@ -103,15 +103,6 @@ class Config:
     local: LocalConfig = LocalConfig()
     engine: EngineConfig = EngineConfig()
     flower: FlowerConfig = FlowerConfig()
-
-
-def presets() -> dict[str, Path]:
-    folder = resources.files("fedvote") / "presets"
-    return {
-        Path(str(file)).stem: Path(str(file))
-        for file in sorted(folder.iterdir(), key=str)
-        if file.name.endswith(".toml")
-    }
 
 
 def read(source: str, settings: Sequence[str] = ()) -> Config:
