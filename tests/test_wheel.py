@@ -25,7 +25,7 @@ def bin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert WHEEL.is_file(), f"there is no {WHEEL}: run `make wheel`"
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    install = [folder / "bin" / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"]
+    install: list[str | Path] = [folder / "bin" / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"]
     subprocess.run([*install, "torch"], check=True)  # first, as the Makefile does
     subprocess.run([*install, WHEEL], check=True)
     return folder / "bin"

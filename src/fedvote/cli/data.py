@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import datasets, presets
+from fedvote.cli.completion import names_of, presets
 from fedvote.cli.help import WholeSentences
 from fedvote.cli.options import Settings
 
@@ -15,7 +15,9 @@ data_app = typer.Typer(
     cls=WholeSentences, help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None
 )
 
-DataName = Annotated[str, typer.Argument(help="A dataset, as `list datasets` names it.", autocompletion=datasets)]
+DataName = Annotated[
+    str, typer.Argument(help="A dataset, as `list datasets` names it.", autocompletion=names_of("datasets"))
+]
 Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
 
 

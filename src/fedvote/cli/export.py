@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import formats, run_folders
+from fedvote.cli.completion import one_of, run_folders
 
 
 def export(
@@ -15,7 +15,9 @@ def export(
         Path,
         typer.Argument(metavar="RUN", help="A run folder, or its network.safetensors.", autocompletion=run_folders),
     ],
-    to: Annotated[str, typer.Option(help="The format: onnx, or c for small devices.", autocompletion=formats)] = "onnx",
+    to: Annotated[
+        str, typer.Option(help="The format: onnx, or c for small devices.", autocompletion=one_of("onnx", "c"))
+    ] = "onnx",
     out: Annotated[
         Path | None, typer.Option(help="The file, or a folder for it; else network.FORMAT beside the run's own.")
     ] = None,

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import benchmarks, models
+from fedvote.bench import BENCHMARKS, benchmark, table
+from fedvote.cli.completion import names_of, one_of
 from fedvote.cli.options import AsJson
 
 
@@ -16,7 +17,9 @@ def cost(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="A network by its name, or your own as FILE.py:NAME.", autocompletion=models
+            metavar="MODEL",
+            help="A network by its name, or your own as FILE.py:NAME.",
+            autocompletion=names_of("models"),
         ),
     ],
     shape: Annotated[str, typer.Option(help="Of one input.")] = "3x32x32",
@@ -25,7 +28,6 @@ def cost(
     as_json: AsJson = False,
 ) -> None:
     """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
-    from fedvote.bench import table
     from fedvote.models import make_model
     from fedvote.network.cost import costs, parse_shape
 
@@ -36,18 +38,18 @@ def cost(
 
 def bench(
     name: Annotated[
-        str, typer.Argument(help="What to measure: codec, tally, simulate or infer.", autocompletion=benchmarks)
+        str,
+        typer.Argument(help="What to measure: codec, tally, simulate or infer.", autocompletion=one_of(*BENCHMARKS)),
     ],
     file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
     page_file: Annotated[Path | None, typer.Option("--page", help="Also draw them, as a web page.")] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="simulate, infer: only this network; repeatable.", autocompletion=models),
+        typer.Option(help="simulate, infer: only this network; repeatable.", autocompletion=names_of("models")),
     ] = None,
     clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
 ) -> None:
     """Measure speed and bytes on this machine."""
-    from fedvote.bench import benchmark, table
     from fedvote.runs.folder import environment
     from fedvote.system.atomic_file import try_writing, write
     from fedvote.system.device import find_device

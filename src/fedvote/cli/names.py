@@ -7,21 +7,22 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import kinds
+from fedvote.cli.completion import one_of
 from fedvote.cli.options import AsJson
 from fedvote.cli.source_names import configuration_keys
+from fedvote.runs.catalogue import KINDS, catalogue
 
 
 def list_names(
     kind: Annotated[
         str | None,
-        typer.Argument(help="methods, reputations, datasets, models, partitions, presets, ...", autocompletion=kinds),
+        typer.Argument(
+            help="methods, reputations, datasets, models, partitions, presets, ...", autocompletion=one_of(*KINDS)
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What can be named in a configuration."""
-    from fedvote.runs.catalogue import catalogue
-
     known = catalogue(kind)
     if as_json:
         typer.echo(json.dumps(known, indent=2))

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import devices, keys
+from fedvote.cli.completion import keys, one_of
 
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.", autocompletion=keys),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.", autocompletion=devices)]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.", autocompletion=one_of("auto", "cpu", "cuda"))]
 AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]

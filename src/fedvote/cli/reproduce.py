@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import experiments
+from fedvote.cli.completion import names_of
 from fedvote.cli.names import list_names
 from fedvote.cli.options import Device, Settings
 
@@ -16,7 +16,9 @@ def reproduce(
     experiment: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXPERIMENT | all]", help="None given: say which there are.", autocompletion=experiments
+            metavar="[EXPERIMENT | all]",
+            help="None given: say which there are.",
+            autocompletion=names_of("experiments", "all"),
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How often each run is repeated, with seeds 0, 1, ...")] = 3,
