@@ -46,12 +46,11 @@ def test_it_has_every_file_of_the_package() -> None:
     assert packed == {name for name in files if "__pycache__" not in name}
 
 
-def test_it_runs_and_exports_a_federation(bin: Path, tmp_path: Path) -> None:
+def test_it_runs_a_federation(bin: Path, tmp_path: Path) -> None:
     assert call(tmp_path, bin / "fedvote", "--version") == f"fedvote {__version__}\n"
     assert "quickstart" in call(tmp_path, bin / "fedvote", "list", "presets")
     assert "deployed model" in call(tmp_path, bin / "fedvote", "run", "quickstart", "--set", "rounds=2")
     assert "<html" in (tmp_path / "runs" / "quickstart" / "report.html").read_text()
-    assert "votes packed" in call(tmp_path, bin / "fedvote", "export", "runs/quickstart", "--to", "c")
 
 
 def test_the_readmes_lines_train_a_network(bin: Path, tmp_path: Path) -> None:
