@@ -1,45 +1,64 @@
-# Everything from a fresh clone: `make demo`, `make test`.
+# Everything from a fresh clone: `make demo`, `make test`, `make wheel`.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/ready
+PIP    := $(BIN)/pip --quiet --disable-pip-version-check
+DEMO   := $(VENV)/demo-ready
+DEV    := $(VENV)/dev-ready
 
-.PHONY: demo test test-flower lint types unit bench fuzz clean
+.PHONY: demo dev test test-flower test-wheel lint types unit bench fuzz wheel clean
 
-demo: $(READY)
+demo: $(DEMO)
 	rm -rf runs/demo
 	$(BIN)/fedvote run quickstart --out runs/demo
+
+# every extra and every checker, into the same environment
+dev: $(DEV)
 
 test: lint types unit
 
 # real servers and clients as separate programs, over TLS: some minutes
-test-flower: $(READY)
+test-flower: $(DEV)
 	$(BIN)/pytest -m slow --durations=5 tests/engines/flower
 
-lint: $(READY)
+# what `make wheel` built, in an environment with nothing else: a minute or two
+test-wheel: $(DEV) wheel
+	$(BIN)/pytest -m slow tests/test_wheel.py
+
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(DEV)
 	$(BIN)/mypy
 
-unit: $(READY)
+unit: $(DEV)
 	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --durations=10
 
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/fedvote bench codec
 	$(BIN)/fedvote bench tally
 
-fuzz: $(READY)
+fuzz: $(DEV)
 	$(BIN)/python -m tests.codecs.fuzz --frames 1000000
+
+# build/ goes first: setuptools would pack files that have left the sources since
+wheel: $(DEMO)
+	rm -rf build dist
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch goes first, at the version pinned: a range would let pip take a build with several gigabytes of CUDA.
-$(READY): pyproject.toml constraints.txt
+$(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch setuptools
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(PIP) install --constraint constraints.txt torch setuptools
+	$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
+	touch $@
+
+$(DEV): $(DEMO)
+	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	touch $@

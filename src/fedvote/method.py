@@ -17,7 +17,7 @@ from fedvote.errors import ConfigError
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.registry import named
-from fedvote.training.optimizer import optimizer_of
+from fedvote.training.optimizer import ELEMENTWISE, optimizer_of
 from fedvote.wire import Wire
 
 Objective = TypeVar("Objective", bound=Callable[..., Tensor])
@@ -82,7 +82,8 @@ class Method(ABC):
         contracts.check_choices(self)
         if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
-        optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # refuse now what would fail in round 1
+        if self.optimizer_options or self.optimizer not in ELEMENTWISE:  # refuse now what would fail in round 1
+            optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # only then, as it loads torch._dynamo
 
     @abstractmethod
     def init(self, network: Network, clients: int) -> State:

@@ -17,7 +17,8 @@ from fedvote.models import MODELS
 from fedvote.plan import FlowerOptions
 from fedvote.quantize import Erf
 from fedvote.reputation import Proportional
-from fedvote.runs.config import Config, ModelConfig, presets, read
+from fedvote.runs.config import Config, ModelConfig, read
+from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import as_table, build, to_toml
 from tests.runs.tables import made
 

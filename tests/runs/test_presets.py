@@ -10,7 +10,8 @@ from fedvote.data.partition import IID, Dirichlet, Writer
 from fedvote.methods import FedVote
 from fedvote.quantize import Tanh
 from fedvote.reputation import Proportional
-from fedvote.runs.config import presets, read
+from fedvote.runs.config import read
+from fedvote.runs.presets import presets
 from fedvote.runs.sweep import GRIDS
 
 TAU, BATCH = 40, 100  # Appendix A-A: "the number of local iterations tau to 40 and the local batch size to 100"

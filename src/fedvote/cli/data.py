@@ -7,11 +7,17 @@ from typing import Annotated
 
 import typer
 
+from fedvote.cli.completion import names_of, presets
+from fedvote.cli.help import WholeSentences
 from fedvote.cli.options import Settings
 
-data_app = typer.Typer(help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(
+    cls=WholeSentences, help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None
+)
 
-DataName = Annotated[str, typer.Argument(help="A dataset, as `list datasets` names it.")]
+DataName = Annotated[
+    str, typer.Argument(help="A dataset, as `list datasets` names it.", autocompletion=names_of("datasets"))
+]
 Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
 
 
@@ -44,7 +50,9 @@ def data_check(name: DataName, folder: Folder = None) -> None:
 
 @data_app.command(name="show")
 def data_show(
-    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="Whose clients.")] = "quickstart",
+    source: Annotated[
+        str, typer.Argument(metavar="[PRESET | FILE.toml]", help="Whose clients.", autocompletion=presets)
+    ] = "quickstart",
     set: Settings = None,
 ) -> None:
     """Draw which client has which classes in a configuration."""

@@ -7,16 +7,23 @@ from typing import Annotated
 
 import typer
 
+from fedvote.cli.completion import presets
+from fedvote.cli.help import WholeSentences
 from fedvote.cli.options import Settings
 
 deploy_app = typer.Typer(
-    help="Federations of separate programs, over Flower.", no_args_is_help=True, rich_markup_mode=None
+    cls=WholeSentences,
+    help="Federations of separate programs, over Flower.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
 @deploy_app.command(name="local")
 def deploy_local(
-    source: Annotated[str, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.")] = "quickstart",
+    source: Annotated[
+        str, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.", autocompletion=presets)
+    ] = "quickstart",
     clients: Annotated[int | None, typer.Option(help="The same as --set federation.clients=N.")] = None,
     tls: Annotated[bool, typer.Option(help="Certificates for the server, and a key for every client.")] = True,
     set: Settings = None,

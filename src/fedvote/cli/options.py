@@ -1,7 +1,16 @@
 """Options that several commands share."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 import typer
 
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.")]
+from fedvote.cli.completion import keys, one_of
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.", autocompletion=keys),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.", autocompletion=one_of("auto", "cpu", "cuda"))]
+AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]

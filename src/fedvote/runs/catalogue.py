@@ -4,43 +4,46 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fedvote.aggregate import AGGREGATES
-from fedvote.attacks import ATTACKS
-from fedvote.data import DATASETS
-from fedvote.data.partition import PARTITIONS
 from fedvote.errors import ConfigError
-from fedvote.methods import METHODS
-from fedvote.models import MODELS
-from fedvote.paper import EXPERIMENTS
-from fedvote.quantize import NORMALISATIONS
-from fedvote.reputation import REPUTATIONS
-from fedvote.runs.config import presets
+from fedvote.runs.presets import presets
 
-KINDS: dict[str, Mapping[str, Any]] = {
-    "methods": METHODS,
-    "attacks": ATTACKS,
-    "reputations": REPUTATIONS,
-    "aggregates": AGGREGATES,
-    "normalisations": NORMALISATIONS,
-    "datasets": DATASETS,
-    "models": MODELS,
-    "partitions": PARTITIONS,
-    "experiments": EXPERIMENTS,
+# where each kind has its literal dict; imported late, as most need torch
+REGISTRIES = {
+    "methods": "fedvote.methods:METHODS",
+    "attacks": "fedvote.attacks:ATTACKS",
+    "reputations": "fedvote.reputation:REPUTATIONS",
+    "aggregates": "fedvote.aggregate:AGGREGATES",
+    "normalisations": "fedvote.quantize:NORMALISATIONS",
+    "datasets": "fedvote.data:DATASETS",
+    "models": "fedvote.models:MODELS",
+    "partitions": "fedvote.data.partition:PARTITIONS",
+    "experiments": "fedvote.paper:EXPERIMENTS",
 }
+KINDS = (*REGISTRIES, "presets")
 
 
 def catalogue(kind: str | None = None) -> dict[str, dict[str, str]]:
     """Names and descriptions by kind; of one kind, or of all."""
-    everything = {name: {k: _about(v) for k, v in known.items()} for name, known in KINDS.items()}
-    everything["presets"] = {name: _first_comment(path) for name, path in presets().items()}
-    if kind is None:
-        return everything
-    if kind not in everything:
-        raise ConfigError(f"cannot list {kind!r}; known: {', '.join(everything)}")
-    return {kind: everything[kind]}
+    if kind is not None and kind not in KINDS:
+        raise ConfigError(f"cannot list {kind!r}; known: {', '.join(KINDS)}")
+    return {each: _described(each) for each in ([kind] if kind else KINDS)}
+
+
+def registry(kind: str) -> Mapping[str, Any]:
+    """The parts of one kind, by name."""
+    module, _, table = REGISTRIES[kind].partition(":")
+    found: Mapping[str, Any] = getattr(import_module(module), table)
+    return found
+
+
+def _described(kind: str) -> dict[str, str]:
+    if kind == "presets":
+        return {name: _first_comment(path) for name, path in presets().items()}
+    return {name: _about(part) for name, part in registry(kind).items()}
 
 
 def _about(thing: Any) -> str:

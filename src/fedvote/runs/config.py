@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 from fedvote.errors import ConfigError
@@ -13,6 +12,7 @@ from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.plan import FlowerOptions, Plan
 from fedvote.registry import absolute_name
+from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
 
 
@@ -43,16 +43,7 @@ class Config(Plan):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     method: Method = field(default=FedVote(), metadata={"registry": METHODS})  # what is run
-    flower: FlowerOptions = field(default=FlowerOptions())
-
-
-def presets() -> dict[str, Path]:
-    folder = resources.files("fedvote") / "presets"
-    return {
-        Path(str(file)).stem: Path(str(file))
-        for file in sorted(folder.iterdir(), key=str)
-        if file.name.endswith(".toml")
-    }
+    flower: FlowerOptions = FlowerOptions()  # noqa: RUF009  (it is frozen)
 
 
 def read(source: str, settings: Sequence[str] = ()) -> Config:

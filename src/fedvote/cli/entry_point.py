@@ -1,0 +1,43 @@
+"""Where the command line starts, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import typer
+
+from fedvote.cli.app import app
+from fedvote.errors import FedVoteError
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a mistake of the user's is one sentence and exit code 2."""
+    code: Any = 0
+    try:
+        code = app(arguments, prog_name="fedvote", standalone_mode=False)
+    except FedVoteError as error:
+        code = _complain(str(error))
+    except OSError as error:  # a place that cannot be read or written
+        code = _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except typer.Abort:
+        code = 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.format_message())
+    except click.ClickException as error:
+        code = _complain(error.format_message())
+    except Exception as error:
+        from fedvote.registry import user_code_line
+
+        if (where := user_code_line(error)) is None:
+            raise
+        code = _complain(where)
+    sys.exit(code or 0)
+
+
+def _complain(sentence: str) -> int:
+    typer.echo(f"fedvote: {sentence}", err=True)
+    return 2

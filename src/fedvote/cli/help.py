@@ -1,0 +1,21 @@
+"""Help as plain text, with whole sentences."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer._completion_classes
+import typer.core
+
+# Our help is plain text. With rich installed, typer escapes its brackets, and breaks it into lines for shells.
+typer.core.HAS_RICH = False
+typer._completion_classes._sanitize_help_text = lambda text: text
+
+
+class WholeSentences(typer.core.TyperGroup):
+    """A group that wraps the sentence about each command. click would cut it off at the terminal's width."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(sys.maxsize)) for name, each in self.commands.items()])

@@ -1,0 +1,57 @@
+"""`fedvote run`: train one federation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedvote.cli.completion import presets, run_folders
+from fedvote.cli.options import Device, Settings
+
+
+def run(
+    source: Annotated[
+        str | None, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.", autocompletion=presets)
+    ] = None,
+    set: Settings = None,
+    device: Device = "auto",
+    seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder; else runs/NAME.", autocompletion=run_folders)
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+) -> None:
+    """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
+    from fedvote.report import write_report
+    from fedvote.runs.experiment import configure, warnings_for
+    from fedvote.runs.folder import NETWORK, RunFolder, uncounted
+    from fedvote.runs.progress import watch
+    from fedvote.runs.run import run as run_experiment
+
+    settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
+    config, folder = configure(source, settings, out, resume)
+    for warning in warnings_for(config, folder):
+        typer.echo(f"fedvote: {warning}", err=True)
+    done = folder.rounds_done() if resume else 0
+    sent = sum(record.get("uplink_bytes", 0) for record in folder.metrics()[:done])
+    try:
+        snapshots = run_experiment(config, folder, device=device, resume=resume)
+        for snapshot in watch(snapshots, config.rounds, done, sent):
+            done = snapshot.round
+    except KeyboardInterrupt:
+        go_on = f"; go on with: fedvote run --resume --out {folder.path}" if folder.config() else ""
+        typer.echo(f"stopped after round {done} of {config.rounds}{go_on}", err=True)
+        raise typer.Exit(130) from None
+    page = write_report([folder.path], folder.path / "report.html")
+    records = RunFolder(folder.path).metrics()
+    last, lost = records[-1], [record for record in records if uncounted(record)]
+    if lost:
+        why = next(iter(lost[-1]["refused"].values()))
+        typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds nobody was counted; in the last, {why}", err=True)
+    network = folder.path / NETWORK
+    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
+    typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
+    if len(lost) == len(records):
+        raise typer.Exit(1)

@@ -1,0 +1,77 @@
+"""Names that a configuration knows, read from the package's source text: to import them would be to load torch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def names_in(registry: str) -> list[str]:
+    """The names in a literal dict, given as `module:DICT`."""
+    module, _, table = registry.partition(":")
+    return [ast.literal_eval(key) for key in _table(module, table)[1].keys if key is not None]
+
+
+def configuration_keys() -> list[str]:
+    """Every key of a configuration, in the order of its file."""
+    return list(dict.fromkeys(_keys("fedvote.runs.config", "Config", "")))
+
+
+def _keys(module: str, name: str, path: str) -> Iterator[str]:
+    """The fields of a dataclass and of the parts that it holds; nothing, where the name is of no class of ours."""
+    home, kind = _find(module, name)
+    if not isinstance(kind, ast.ClassDef):
+        return
+    for base in kind.bases:
+        yield from _keys(home, ast.unparse(base), path)
+    for slot in kind.body:
+        if not isinstance(slot, ast.AnnAssign) or ast.unparse(slot.annotation).startswith("ClassVar"):
+            continue
+        key = path + ast.unparse(slot.target)
+        made = ast.unparse(slot.value.func) if isinstance(slot.value, ast.Call) else ""
+        parts = [] if made == "field" else list(_keys(home, made, f"{key}."))
+        yield from parts or [key]
+        if registry := _registry(slot.value):
+            where, table = _table(home, registry)
+            for part in table.values:
+                yield from _keys(where, ast.unparse(part), f"{key}.")
+
+
+def _registry(value: ast.expr | None) -> str | None:
+    """The DICT of `field(metadata={"registry": DICT})`."""
+    for node in ast.walk(value) if value else ():
+        if isinstance(node, ast.Dict) and [ast.unparse(key) for key in node.keys if key] == ["'registry'"]:
+            return ast.unparse(node.values[0])
+    return None
+
+
+def _table(module: str, name: str) -> tuple[str, ast.Dict]:
+    home, table = _find(module, name)
+    assert isinstance(table, ast.Dict), f"{name} of {module} is no literal dict"
+    return home, table
+
+
+def _find(module: str, name: str) -> tuple[str, ast.AST | None]:
+    """Where a name is defined, and its class or its value; None for what is not ours."""
+    found = _definitions(module).get(name)
+    return _find(found, name) if isinstance(found, str) else (module, found)
+
+
+@cache
+def _definitions(module: str) -> dict[str, ast.AST | str | None]:
+    """What a module has under its names: classes, values, and for what it imports, the name of that module."""
+    folder = PACKAGE.parent.joinpath(*module.split("."))
+    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    found: dict[str, ast.AST | str | None] = {}
+    for node in ast.parse(file.read_bytes()).body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.AnnAssign):
+            found[ast.unparse(node.target)] = node.value
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fedvote."):
+            found |= {alias.name: node.module for alias in node.names}
+    return found

@@ -1,0 +1,45 @@
+"""`fedvote sweep`: one configuration over many values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedvote.cli.completion import keys, presets
+from fedvote.cli.options import Device, Settings
+
+
+def sweep(
+    source: Annotated[str, typer.Argument(metavar="PRESET | FILE.toml", help="What to run.", autocompletion=presets)],
+    over: Annotated[
+        list[str],
+        typer.Option(metavar="A.B=V1,V2,...", help="Values to try, or paper-grid; repeatable.", autocompletion=keys),
+    ],
+    set: Settings = None,
+    device: Device = "auto",
+    out: Annotated[Path | None, typer.Option(help="Where the run folders go; else runs/sweep-NAME.")] = None,
+) -> None:
+    """Run one configuration over many values, find the best; started again, it goes on where it was."""
+    from fedvote.report import write_report
+    from fedvote.runs.sweep import best, means, save
+    from fedvote.runs.sweep import sweep as run_sweep
+
+    folder = out or Path("runs") / f"sweep-{Path(source).stem}"
+    done = []
+    try:
+        for point in run_sweep(source, over, set or [], folder, device):
+            done.append(point)
+            typer.echo(str(point))
+    except KeyboardInterrupt:
+        typer.echo(f"stopped after {len(done)} runs; the same command goes on where it was", err=True)
+        raise typer.Exit(130) from None
+    save(done, folder / "sweep.json")
+    if len(averages := means(done)) < len(done):
+        for mean in averages:
+            typer.echo(str(mean))
+    page = write_report([point.folder for point in done], folder / "report.html")
+    typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
+    if not all(point.validated for point in done):
+        typer.echo("that was chosen by the test examples; --set data.validation=0.1 chooses by held-out training ones")

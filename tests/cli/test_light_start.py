@@ -1,0 +1,55 @@
+"""What only has to answer loads no torch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fedvote
+from tests.cli.test_help import EVERY
+
+HEAVY = "[name for name in ('torch', 'numpy', 'sklearn') if name in sys.modules]"
+ANSWER = f"""
+import sys
+from fedvote.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as stop:
+    print(stop.code, {HEAVY}, file=sys.stderr)
+"""
+
+
+def stderr_of(code: str, *arguments: str) -> str:
+    made = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return made.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    "arguments", [*([*path, "--help"] for path in EVERY), ["--version"], ["list", "presets"]], ids=" ".join
+)
+def test_help_needs_no_torch(arguments: list[str]) -> None:
+    assert stderr_of(ANSWER, *arguments) == "0 []"
+
+
+def test_the_package_loads_torch_with_the_first_name_that_needs_it() -> None:
+    code = f"import sys, fedvote; fedvote.ConfigError; early = {HEAVY}; fedvote.FedVote; late = {HEAVY}; "
+    assert stderr_of(code + "print(early, late[0], file=sys.stderr)") == "[] torch"
+
+
+def test_public_names_and_a_method_need_no_compiler() -> None:
+    code = "import sys; from fedvote import *; import fedvote.runs.config; FedVote(); "
+    assert stderr_of(code + "print('torch._dynamo' in sys.modules, file=sys.stderr)") == "False"
+
+
+def test_type_checkers_are_shown_the_names_that_are_there() -> None:
+    tree = ast.parse(Path(str(fedvote.__file__)).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    shown = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert shown == fedvote._MODULE_OF and sorted(shown) == sorted(fedvote.__all__)
+    assert set(fedvote.__all__) <= set(dir(fedvote))
+    with pytest.raises(AttributeError, match="'fedvote' has no attribute 'FedVotes'"):
+        fedvote.FedVotes  # noqa: B018

@@ -1,0 +1,80 @@
+"""`fedvote run`: what it leaves behind, and that a run can be repeated, resumed and made longer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fedvote.runs.checkpoint import load_snapshot
+from tests.cli.command import SMALL, Command, contents
+from tests.toy import assert_same
+
+
+def test_a_run_leaves_a_folder_and_says_how_it_ended(fedvote: Command, tmp_path: Path) -> None:
+    outcome = fedvote("run", "quickstart", *SMALL, "--seed", "3", "--out", "here")
+    assert outcome.code == 0
+    assert "deployed model" in outcome.out and "here/report.html" in outcome.out
+    assert [line[:9] for line in outcome.err.splitlines()] == ["round 1/2", "round 2/2"]
+    files = {path.name for path in (tmp_path / "here").iterdir()}
+    assert files >= {
+        "config.toml", "metrics.jsonl", "clients.json", "environment.json", "checkpoint.safetensors", "report.html",
+    }  # fmt: skip
+    assert "seed = 3" in (tmp_path / "here" / "config.toml").read_text()
+    records = [json.loads(line) for line in (tmp_path / "here" / "metrics.jsonl").read_text().splitlines()]
+    assert [record["round"] for record in records] == [1, 2]
+    assert records[0].keys() >= {
+        "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "uplink_bits_per_weight", "seconds",
+        "clients",
+    }  # fmt: skip
+
+
+def test_the_written_configuration_runs_again_to_the_same_bits(fedvote: Command, tmp_path: Path) -> None:
+    assert fedvote("run", *SMALL, "--set", "method.reputation=proportional").code == 0
+    first = tmp_path / "runs" / "quickstart"
+    assert fedvote("run", str(first / "config.toml"), "--device", "cpu", "--out", "again").code == 0
+    assert (first / "config.toml").read_bytes() == (tmp_path / "again" / "config.toml").read_bytes()
+    a, b = (load_snapshot(folder / "checkpoint.safetensors") for folder in (first, tmp_path / "again"))
+    assert_same(a.state, b.state)
+
+
+def test_a_finished_run_is_resumed_without_harm(fedvote: Command, tmp_path: Path) -> None:
+    assert fedvote("run", *SMALL, "--out", "run").code == 0
+    before = contents(tmp_path)
+    outcome = fedvote("run", "--resume", "--out", "run", "--device", "cpu")
+    assert outcome.code == 0 and outcome.err == "" and "deployed model" in outcome.out
+    assert contents(tmp_path) == before
+
+
+def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> None:
+    assert fedvote("run", *SMALL, "--out", "grown").code == 0
+    assert fedvote("run", "--resume", "--out", "grown", "--set", "rounds=4", "--device", "cpu").code == 0
+    assert fedvote("run", *SMALL, "--set", "rounds=4", "--out", "whole").code == 0
+    grown, whole = (load_snapshot(tmp_path / name / "checkpoint.safetensors") for name in ("grown", "whole"))
+    assert grown.round == whole.round == 4
+    assert_same(grown.state, whole.state)
+    assert (tmp_path / "grown" / "config.toml").read_bytes() == (tmp_path / "whole" / "config.toml").read_bytes()
+    lines = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("grown", "whole")]
+    a, b = ([{k: v for k, v in json.loads(x).items() if "seconds" not in k} for x in part] for part in lines)
+    assert a == b
+
+
+def test_what_is_probably_not_meant_is_said(fedvote: Command) -> None:
+    alone = fedvote("run", *SMALL, "--set", "attack=inverse", "--out", "a")
+    assert alone.code == 0 and "attack is Inverse, but federation.hostile is 0: nobody attacks" in alone.err
+    tame = fedvote("run", *SMALL, "--set", "federation.hostile=1", "--out", "b")
+    assert tame.code == 0 and "federation.hostile is 1, but there is no attack" in tame.err
+    both = fedvote("run", *SMALL, "--set", "federation.hostile=1", "--set", "attack=inverse", "--out", "c")
+    assert both.code == 0 and "fedvote:" not in both.err
+
+
+def test_a_mistake_that_shows_in_round_1_can_be_mended_in_the_same_folder(fedvote: Command) -> None:
+    krum = [*SMALL, "--out", "run", "--set", "method=fedavg", "--set", "method.aggregate=krum"]
+    wrong = fedvote("run", *krum, "--set", "method.aggregate.byzantine=10")
+    assert wrong.code == 2 and "Krum with byzantine = 10 needs" in wrong.err
+    assert fedvote("run", *krum, "--set", "method.aggregate.byzantine=0").code == 0
+
+
+def test_a_run_in_which_nobody_counts_says_so_and_goes_on(fedvote: Command) -> None:
+    outcome = fedvote("run", *SMALL, "--out", "run", "--set", "method=fedavg", "--set", "method.lr=1e30")
+    assert outcome.code == 1 and outcome.err.count("3 not counted, client 0: ") == 2
+    assert "in 2 of 2 rounds nobody was counted; in the last, client 0: " in outcome.err.splitlines()[-1]

@@ -1,0 +1,61 @@
+"""The wheel by itself, in an environment that has nothing else: `make wheel` builds it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fedvote import __version__
+
+ROOT = Path(__file__).parent.parent
+WHEEL = ROOT / "dist" / f"fedvote-{__version__}-py3-none-any.whl"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def bin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel and what it requires."""
+    assert WHEEL.is_file(), f"there is no {WHEEL}: run `make wheel`"
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    install: list[str | Path] = [folder / "bin" / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"]
+    subprocess.run([*install, "torch"], check=True)  # first, as the Makefile does
+    subprocess.run([*install, WHEEL], check=True)
+    return folder / "bin"
+
+
+def call(folder: Path, *command: str | Path) -> str:
+    """What a program says in a folder outside the clone."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    made = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+def test_it_has_every_file_of_the_package() -> None:
+    package = ROOT / "src" / "fedvote"
+    files = {str(file.relative_to(ROOT / "src")) for file in package.rglob("*") if file.is_file()}
+    packed = {name for name in zipfile.ZipFile(WHEEL).namelist() if ".dist-info/" not in name}
+    assert packed == {name for name in files if "__pycache__" not in name}
+
+
+def test_it_runs_a_federation(bin: Path, tmp_path: Path) -> None:
+    assert call(tmp_path, bin / "fedvote", "--version") == f"fedvote {__version__}\n"
+    assert "quickstart" in call(tmp_path, bin / "fedvote", "list", "presets")
+    assert "deployed model" in call(tmp_path, bin / "fedvote", "run", "quickstart", "--set", "rounds=2")
+    assert "<html" in (tmp_path / "runs" / "quickstart" / "report.html").read_text()
+
+
+def test_the_readmes_lines_train_a_network(bin: Path, tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    shown = "\nprint(fedvote.__file__, sorted(binary[0].weight.unique().tolist()))"
+    *_, last = call(tmp_path, bin / "python", "-c", code + shown).splitlines()
+    file, weights = last.split(" ", 1)
+    assert file.startswith(str(bin.parent)) and weights == "[-1.0, 1.0]"
