@@ -403,7 +403,7 @@ def test_data_show_draws_who_has_what(fedvote: Command) -> None:
 
 
 def test_help_says_what_arguments_are(fedvote: Command) -> None:
-    assert "codec, tally, simulate or infer" in fedvote("bench", "--help").out
+    assert "None given: say which there are" in fedvote("bench", "--help").out
     assert "A dataset, as `list datasets` names it" in fedvote("data", "get", "--help").out
 
 

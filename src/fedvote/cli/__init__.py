@@ -130,26 +130,27 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(help="How often each run is repeated, with seeds 0, 1, ...")] = 3,
     rounds: Annotated[int | None, typer.Option(help="Of every run; else as many as the experiment has.")] = None,
-    only: Annotated[list[str] | None, typer.Option(metavar="ROW", help="Only this line or row; repeatable.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="ROW", help="Only this line, row or column; repeatable.")
+    ] = None,
     set: Settings = None,
     device: Device = "auto",
     out: Annotated[Path, typer.Option(help="Where run folders and pages go.")] = Path("runs/paper"),
 ) -> None:
-    """Run the paper's figures and tables; started again, it goes on where it was."""
-    from fedvote.paper import EXPERIMENTS, Asked
-    from fedvote.paper.reproduce import reproduce as run_experiment
+    """Run the paper's figures and tables, or another experiment; started again, it goes on where it was."""
+    from fedvote.studies.experiments import Asked
+    from fedvote.studies.experiments.reproduce import names, report_on
 
     if experiment is None:
         list_names("experiments")
         return
     asked = Asked(seeds, rounds, tuple(set or ()), tuple(only or ()), device)
-    for name in EXPERIMENTS if experiment == "all" else [experiment]:
-        try:
-            *_, found = run_experiment(name, asked, out)
-        except KeyboardInterrupt:
-            typer.echo("stopped; the same command goes on where it was", err=True)
-            raise typer.Exit(130) from None
-        typer.echo(f"{EXPERIMENTS[name].about}\n{found.text()}\npage: {out / f'{name}.html'}")
+    try:
+        for name in names(experiment):
+            typer.echo(report_on(name, asked, out))
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command goes on where it was", err=True)
+        raise typer.Exit(130) from None
 
 
 @app.command(name="list")
@@ -232,9 +233,9 @@ def cost(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
-    from fedvote.bench import table
     from fedvote.models import make_model
     from fedvote.network.cost import costs, parse_shape
+    from fedvote.studies.rows import table
 
     sides = parse_shape(shape)
     rows = [cost.row(inputs) for cost in costs(make_model(model, sides, classes), sides, classes)]
@@ -243,30 +244,25 @@ def cost(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: codec, tally, simulate or infer.")],
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="None given: say which there are.")] = None,
     file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
-    page_file: Annotated[Path | None, typer.Option("--page", help="Also draw them, as a web page.")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="simulate, infer: only this network; repeatable.")] = None,
-    clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also draw them, as a web page.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="ROW", help="Only this row; repeatable.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this network; repeatable.")] = None,
+    clients: Annotated[list[int] | None, typer.Option(help="Only so many clients; repeatable.")] = None,
+    preset: Annotated[str | None, typer.Option(help="What to run, where the benchmark runs one.")] = None,
+    set: Settings = None,
+    rounds: Annotated[int | None, typer.Option(help="Of every run; else as many as the benchmark has.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
 ) -> None:
-    """Measure speed and bytes on this machine."""
-    from fedvote.bench import benchmark, table
-    from fedvote.runs.folder import environment
-    from fedvote.system.atomic_file import try_writing, write
-    from fedvote.system.device import find_device
+    """Measure speed and bytes on this machine. A benchmark refuses options that it has no use for."""
+    from fedvote.studies.bench import bench
 
-    measure = benchmark(name, model or (), clients or ())
-    for path in filter(None, (file, page_file)):  # what cannot be written shows before anything is measured
-        try_writing(path)
-    rows = measure()
-    typer.echo(table(rows))
-    if file is not None:
-        about = environment(find_device("auto"))
-        write(file, json.dumps({"environment": about, "rows": rows}, indent=2) + "\n")
-    if page_file is not None:
-        from fedvote.bench.page import page
-
-        write(page_file, page(name, rows))
+    if name is None:
+        list_names("benchmarks")
+        return
+    asked = {"model": model, "clients": clients, "only": only, "preset": preset, "set": set, "rounds": rounds}
+    typer.echo(bench(name, file, page, **asked, device=device))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -14,10 +14,11 @@ from fedvote.data.partition import PARTITIONS
 from fedvote.errors import ConfigError
 from fedvote.methods import METHODS
 from fedvote.models import MODELS
-from fedvote.paper import EXPERIMENTS
 from fedvote.quantize import NORMALISATIONS
 from fedvote.reputation import REPUTATIONS
 from fedvote.runs.config import presets
+from fedvote.studies.bench import BENCHMARKS
+from fedvote.studies.experiments import EXPERIMENTS
 
 KINDS: dict[str, Mapping[str, Any]] = {
     "methods": METHODS,
@@ -29,6 +30,7 @@ KINDS: dict[str, Mapping[str, Any]] = {
     "models": MODELS,
     "partitions": PARTITIONS,
     "experiments": EXPERIMENTS,
+    "benchmarks": BENCHMARKS,
 }
 
 
