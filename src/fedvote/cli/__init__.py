@@ -138,15 +138,15 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Where run folders and pages go.")] = Path("runs/paper"),
 ) -> None:
     """Run the paper's figures and tables, or another experiment; started again, it goes on where it was."""
-    from fedvote.studies.experiments import Asked
-    from fedvote.studies.experiments.reproduce import names, report_on
+    from fedvote.studies.experiments import EXPERIMENTS, Asked
+    from fedvote.studies.experiments.reproduce import report_on
 
     if experiment is None:
         list_names("experiments")
         return
     asked = Asked(seeds, rounds, tuple(set or ()), tuple(only or ()), device)
     try:
-        for name in names(experiment):
+        for name in EXPERIMENTS if experiment == "all" else [experiment]:
             typer.echo(report_on(name, asked, out))
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on where it was", err=True)

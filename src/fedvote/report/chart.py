@@ -96,12 +96,13 @@ def accuracy_axis(series: Sequence[Series]) -> Axis:
     return percent_axis([point.y for each in series for point in each.points] or [0])
 
 
-def facts_of(config: Config, environment: Mapping[str, str], rounds: Sequence[int]) -> dict[str, str]:
+def facts_of(configs: Sequence[Config], environment: Mapping[str, str], rounds: Sequence[int]) -> dict[str, str]:
+    """What the header says of these configurations."""
     return {
-        "data": config.data.name,
-        "model": config.model.name,
-        "clients": str(config.federation.clients),
-        "rounds": in_common(sorted(set(rounds))),
+        "data": in_common([config.data.name for config in configs]),
+        "model": in_common([config.model.name for config in configs]),
+        "clients": in_common([config.federation.clients for config in configs]),
+        "rounds": in_common(rounds),
         "device": environment.get("device", NONE),
         "torch": environment.get("torch", NONE),
     }

@@ -71,7 +71,7 @@ def test_the_command_shows_a_table_and_writes_numbers_page_drawing_and_index(
 
 def test_a_mistake_shows_before_anything_is_run(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"there is no experiment 'figure-9'; known: figure-3, .*, or all of the paper's: all"
+        ConfigError, match=r"there is no experiment 'figure-9'; known: figure-3, .*, or all of them: all"
     ):
         list(reproduce("figure-9", Asked(), tmp_path))
     with pytest.raises(ConfigError, match="speed"):
@@ -90,3 +90,27 @@ def test_named_alone_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -
 def test_what_is_counted_needs_no_runs(tmp_path: Path) -> None:
     (found,) = reproduce("table-3", Asked(), tmp_path)
     assert not (tmp_path / "runs").exists() and "vgg7" in found.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "only"),
+    [
+        ("digits", ("FedVote binary", "signSGD")),
+        ("hostile-digits", ("omniscient, 15", "oracle cut", "uniform")),
+        ("wire", ("entropy", "plain", "65 levels")),
+        ("fast-paths", ("FedAvg, small CNN, CIFAR-10", "one by one, float32", "as it comes")),
+    ],
+)
+def test_experiments_beside_the_paper_run_on_small_data(name: str, only: tuple[str, ...], tmp_path: Path) -> None:
+    small = ("data.name=digits", "model.name=digits-cnn", "local.batch=4", "local.steps=1", "engine.stack=0")
+    *_, found = reproduce(name, asked(settings=small, only=only, rounds=2, seeds=1), tmp_path)
+    assert all(row in found.text() for row in only)
+    assert (tmp_path / f"{name}.html").is_file()
+
+
+def test_coded_and_plain_votes_are_the_same_votes_in_fewer_bytes(tmp_path: Path) -> None:
+    *_, found = reproduce("wire", asked(only=("entropy", "plain"), seeds=1), tmp_path)
+    coded, plain = ([record for record in cell["seeds"][0]] for cell in found.numbers()["cells"])
+    assert [one["accuracy"] for one in coded] == [one["accuracy"] for one in plain]
+    for one, other in zip(coded, plain, strict=True):
+        assert one["uplink_bytes"] < other["uplink_bytes"] and one["downlink_bits_per_weight"] > 0

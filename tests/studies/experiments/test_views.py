@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedvote.report.chart import Chart
+from fedvote.report.headline import spread
 from fedvote.runs.config import read
-from fedvote.studies.experiments.cells import Cell, Record, Runs, spread
+from fedvote.studies.experiments.cells import Cell, Record, Runs
 from fedvote.studies.experiments.views import by_number, by_round, by_uplink, grid
 
 SHARE = st.floats(0, 1)
@@ -99,3 +100,7 @@ def test_the_last_round_that_was_judged_counts_not_the_best() -> None:
 
 def test_one_seed_has_no_deviation() -> None:
     assert spread([0.5]) == "50.00\u202f%" and spread([0.4, 0.6]) == "50.00 ± 14.14\u202f%" and spread([]) == ""
+
+
+def test_the_second_half_of_the_judged_rounds_counts() -> None:
+    assert runs("A", [0.1, 0.2, 0.6, 0.8], [0.1, None, 0.5]).second_half("accuracy") == pytest.approx([0.7, 0.5])

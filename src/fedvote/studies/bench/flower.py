@@ -2,7 +2,7 @@
 
 `own_seconds` is the slowest client's own work. Bytes are of all three clients: the length of our frames, that of
 Flower's messages around them, and what passed the sockets, TLS and polling included. Medians over rounds, without the
-first one where there are several.
+first one, in which clients join, where there are several.
 """
 
 from __future__ import annotations
@@ -77,8 +77,6 @@ def voting(config: Config) -> list[dict[str, Any]]:
         made.through = dict.fromkeys(range(NODES), proxy.port)
         with made:
             made.submit(experiment=str(experiment), out=str(run))
-            while _present(run) < NODES and JOB not in made.programs.ended():
-                time.sleep(0.05)  # all are there then, and round 1 begins
             found, passed = [], dict(proxy.passed)
             for snapshot in watch(made.follow(run, config.rounds, 0.1), config.rounds):
                 before, passed = passed, dict(proxy.passed)
@@ -88,8 +86,3 @@ def voting(config: Config) -> list[dict[str, Any]]:
     for number, each in enumerate(found, start=1):
         each["own_seconds"] = max(float(seconds) for round, seconds in lines if int(round) == number)
     return found
-
-
-def _present(run: Path) -> int:
-    """How many clients the server knows."""
-    return len(json.loads(roster.read_text())) if (roster := run / "roster.json").is_file() else 0

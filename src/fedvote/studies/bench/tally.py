@@ -8,8 +8,10 @@ The ballots are random bits. Loops of ours run on as many threads as torch has; 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -45,8 +47,8 @@ def ways() -> dict[str, Callable[[int, int], Work]]:
     """What can be measured here, by name: from the numbers of weights and clients to the work."""
     known: dict[str, Callable[[int, int], Work]] = {
         "packed, counted": _counted,
-        "packed, counted, one thread": _on_one_thread,
-        "packed, counted, without numba": _without_numba,
+        "packed, counted, one thread": partial(_counted, within=one_thread),
+        "packed, counted, without numba": partial(_counted, within=_without_numba),
         "packed, weighed": _weighed,
         "packed, agreement of all pairs": _compared,
         "packed, 100 ballots streamed": lambda weights, clients: _streamed(weights, 100),
@@ -67,32 +69,23 @@ def measure(way: str, weights: int, clients: int, repeats: int) -> dict[str, Any
     return {"way": way, "seconds": min(seconds), "extra_megabytes": megabytes}
 
 
-def _counted(weights: int, clients: int) -> Work:
-    ballots = _ballots(weights, clients)
-    return lambda: count(ballots)
-
-
-def _on_one_thread(weights: int, clients: int) -> Work:
+def _counted(weights: int, clients: int, within: Callable[[], AbstractContextManager[None]] = nullcontext) -> Work:
     ballots = _ballots(weights, clients)
 
     def work() -> Any:
-        with one_thread():
+        with within():
             return count(ballots)
 
     return work
 
 
-def _without_numba(weights: int, clients: int) -> Work:
-    ballots = _ballots(weights, clients)
-
-    def work() -> Any:
-        chosen, packed._loops = packed._loops, lambda rows: plain
-        try:
-            return count(ballots)
-        finally:
-            packed._loops = chosen
-
-    return work
+@contextmanager
+def _without_numba() -> Iterator[None]:
+    loops, packed._loops = packed._loops, lambda rows: plain
+    try:
+        yield
+    finally:
+        packed._loops = loops
 
 
 def _weighed(weights: int, clients: int) -> Work:

@@ -67,11 +67,3 @@ class Runs:
 def _what_matters(config: Config) -> Config:
     """All but the seed and the machines."""
     return replace(config, seed=0, engine=EngineConfig(), flower=FlowerConfig())
-
-
-def spread(shares: Sequence[float]) -> str:
-    """In percent, the mean, and the standard deviation where there are several."""
-    if not shares:
-        return ""
-    deviation = f" ± {100 * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
-    return f"{100 * statistics.fmean(shares):.2f}{deviation}\u202f%"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.report.chart import Page
+from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
 from fedvote.runs.config import Config, read
@@ -88,16 +88,10 @@ class Compared:
 
     def page(self) -> Page:
         view = self.comparison.show(self.runs)
-        configs = [each.config for each in self.runs]
-        facts = {
-            "data": in_common([config.data.name for config in configs]),
-            "model": in_common([config.model.name for config in configs]),
-            "clients": in_common([config.federation.clients for config in configs]),
-            "rounds": in_common([each.rounds for each in self.runs]),
-            "seeds": in_common(sorted({seed for each in self.runs for seed in each.by_seed})),
-            **{name: self.environment[name] for name in ("device", "torch")},
-            **({"changed": changed} if (changed := self.asked.changed) else {}),
-        }
+        configs, rounds = [each.config for each in self.runs], [each.rounds for each in self.runs]
+        facts = facts_of(configs, self.environment, rounds)
+        facts["seeds"] = in_common(sorted({seed for each in self.runs for seed in each.by_seed}))
+        facts |= {"changed": changed} if (changed := self.asked.changed) else {}
         note = [section("Beside the paper", explain=self.comparison.note)] if self.comparison.note else []
         return Page(self.comparison.about, facts, [view.section(), *note], view.charts)
 

@@ -117,7 +117,7 @@ class Histograms:
             "Shares of weights in bins, beside the distribution of the same mean and variance that the paper expects. "
             "The paper's histograms are of MNIST."
         )
-        facts = facts_of(self.config, self.environment, [1])
+        facts = facts_of([self.config], self.environment, [1])
         return Page(self.about, facts, [section("Histograms", panels(charts), explain=explain)], charts)
 
     def text(self) -> str:

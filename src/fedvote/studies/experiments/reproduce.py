@@ -16,12 +16,6 @@ from fedvote.system.atomic_file import write
 RUNS = "runs"
 
 
-def names(wanted: str) -> list[str]:
-    """The experiment of this name; `all` is every figure and table of the paper."""
-    papers = [name for name in EXPERIMENTS if name.startswith(("figure-", "table-"))]
-    return papers if wanted == "all" else [wanted]
-
-
 def report_on(name: str, asked: Asked, out: Path) -> str:
     """Run an experiment to its end; what it found, as text."""
     *_, found = reproduce(name, asked, out)
@@ -31,9 +25,7 @@ def report_on(name: str, asked: Asked, out: Path) -> str:
 def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
     """What is known after every run, when it is written down; started again, it goes on where it was."""
     if name not in EXPERIMENTS:
-        raise ConfigError(
-            f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of the paper's: all"
-        )
+        raise ConfigError(f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of them: all")
     experiment = EXPERIMENTS[name]
     for found in experiment.measure(asked, out / RUNS):
         page = found.page()
