@@ -17,7 +17,7 @@ from fedvote.errors import ConfigError
 from fedvote.reputation import REPUTATIONS
 from fedvote.studies.bench import BENCHMARKS, OPTIONS, bench, benchmark, judge, peers
 from fedvote.studies.bench.counting_proxy import CountingProxy
-from fedvote.studies.rows import chosen, table
+from fedvote.studies.rows import Rows, chosen, table
 
 ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "preset": "quickstart", "set": ["a=1"],
                          "rounds": 1, "device": "cpu"}  # fmt: skip
@@ -98,7 +98,7 @@ def test_the_rows_of_peers_are_what_their_program_prints(tmp_path: Path, monkeyp
 
 
 def test_a_table_has_a_column_for_every_number_and_none_for_lists() -> None:
-    rows = [{"way": "a", "seconds": 0.123456, "each": [1, 2]}, {"way": "bb", "seconds": None, "each": []}]
+    rows: Rows = [{"way": "a", "seconds": 0.123456, "each": [1, 2]}, {"way": "bb", "seconds": None, "each": []}]
     assert table(rows) == "way  seconds\n  a   0.1235\n bb         "
 
 
