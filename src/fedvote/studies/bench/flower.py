@@ -8,6 +8,7 @@ first one, in which clients join, where there are several.
 from __future__ import annotations
 
 import json
+import signal
 import statistics
 import tempfile
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.engines.flower.local_federation import APP, JOB, DeploymentError, LocalFederation
+from fedvote.engines.flower.processes import ENDS
 from fedvote.runs.config import Config, read
 from fedvote.runs.progress import watch
 from fedvote.runs.sweep import in_order
@@ -38,6 +40,8 @@ def bench(preset: str = "quickstart", set: Sequence[str] = (), rounds: int = 4, 
     configs = {
         method: read(preset, in_order([*SETTINGS, f"method={method}", *set, f"rounds={rounds}"])) for method in METHODS
     }
+    for number in ENDS:  # to be ended is to be interrupted, so that all programs are stopped first
+        signal.signal(number, signal.default_int_handler)
     found = {row: idle(rounds) if row == NOTHING else voting(configs[row]) for row in rows}
     return [{"rounds of": row, **medians(each), "each": each} for row, each in found.items()]
 

@@ -35,7 +35,7 @@ class Comparison:
     about: str
     cells: tuple[Cell, ...]
     show: Show
-    note: str = ""  # what differs from the paper
+    note: str = ""  # such as what differs from the paper
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
         here = environment(find_device(asked.device))
@@ -92,7 +92,7 @@ class Compared:
         facts = facts_of(configs, self.environment, rounds)
         facts["seeds"] = in_common(sorted({seed for each in self.runs for seed in each.by_seed}))
         facts |= {"changed": changed} if (changed := self.asked.changed) else {}
-        note = [section("Beside the paper", explain=self.comparison.note)] if self.comparison.note else []
+        note = [section("Notes", explain=self.comparison.note)] if self.comparison.note else []
         return Page(self.comparison.about, facts, [view.section(), *note], view.charts)
 
     def text(self) -> str:
