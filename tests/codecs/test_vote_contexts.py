@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.bench.codec import entropy_bits
 from fedvote.codecs import EntropyVotes
 from fedvote.codecs.vote_contexts import MANY, by_random_number, contexts
 from fedvote.core import Message
@@ -17,6 +16,7 @@ from fedvote.methods.fedpaq import qsgd
 from fedvote.methods.fedvote import Votes
 from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_shared_random
 from fedvote.randomness import BITS, Key, as_uniform, shared_random
+from fedvote.studies.bench.codec import entropy_bits
 
 KEY = Key(0, 1, 7)
 ALPHABETS = pytest.mark.parametrize("alphabet", [BINARY, TERNARY], ids=["binary", "ternary"])

@@ -135,7 +135,7 @@ def test_runs_that_differ_in_their_seed_alone_are_averaged(make_run: MakeRun) ->
     page = report(*same, other).replace("\u202f", " ")
     (rows,) = re.findall(r"Over seeds</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
     (cells,) = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", rows)]
-    assert cells[:3] == ["seed-0, seed-1", "0, 1", "85.00 % ± 7.07"]
+    assert cells[:3] == ["seed-0, seed-1", "0, 1", "85.00 ± 7.07 %"]
     assert "Over seeds" not in report(same[0], other)
     assert "Over seeds" not in report(make_run("a"), make_run("b"))  # the same seed twice is no average
 

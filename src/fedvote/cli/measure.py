@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fedvote.bench import BENCHMARKS, benchmark, table
-from fedvote.cli.completion import names_of, one_of
-from fedvote.cli.options import AsJson
+from fedvote.cli.completion import names_of
+from fedvote.cli.names import list_names
+from fedvote.cli.options import AsJson, Settings
 
 
 def cost(
@@ -30,6 +30,7 @@ def cost(
     """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
     from fedvote.models import make_model
     from fedvote.network.cost import costs, parse_shape
+    from fedvote.studies.rows import table
 
     sides = parse_shape(shape)
     rows = [cost.row(inputs) for cost in costs(make_model(model, sides, classes), sides, classes)]
@@ -38,31 +39,28 @@ def cost(
 
 def bench(
     name: Annotated[
-        str,
-        typer.Argument(help="What to measure: codec, tally, simulate or infer.", autocompletion=one_of(*BENCHMARKS)),
-    ],
-    file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
-    page_file: Annotated[Path | None, typer.Option("--page", help="Also draw them, as a web page.")] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="simulate, infer: only this network; repeatable.", autocompletion=names_of("models")),
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="None given: say which there are.", autocompletion=names_of("benchmarks")
+        ),
     ] = None,
-    clients: Annotated[list[int] | None, typer.Option(help="simulate: only so many; may be repeated.")] = None,
+    file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also draw them, as a web page.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="ROW", help="Only this row; repeatable.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Only this network; repeatable.", autocompletion=names_of("models"))
+    ] = None,
+    clients: Annotated[list[int] | None, typer.Option(help="Only so many clients; repeatable.")] = None,
+    preset: Annotated[str | None, typer.Option(help="What to run, where the benchmark runs one.")] = None,
+    set: Settings = None,
+    rounds: Annotated[int | None, typer.Option(help="Of every run; else as many as the benchmark has.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
 ) -> None:
-    """Measure speed and bytes on this machine."""
-    from fedvote.runs.folder import environment
-    from fedvote.system.atomic_file import try_writing, write
-    from fedvote.system.device import find_device
+    """Measure speed and bytes on this machine. A benchmark refuses options that it has no use for."""
+    from fedvote.studies.bench import bench as measure
 
-    measure = benchmark(name, model or (), clients or ())
-    for path in filter(None, (file, page_file)):  # what cannot be written shows before anything is measured
-        try_writing(path)
-    rows = measure()
-    typer.echo(table(rows))
-    if file is not None:
-        about = environment(find_device("auto"))
-        write(file, json.dumps({"environment": about, "rows": rows}, indent=2) + "\n")
-    if page_file is not None:
-        from fedvote.bench.page import page
-
-        write(page_file, page(name, rows))
+    if name is None:
+        list_names("benchmarks")
+        return
+    asked = {"model": model, "clients": clients, "only": only, "preset": preset, "set": set, "rounds": rounds}
+    typer.echo(measure(name, file, page, **asked, device=device))

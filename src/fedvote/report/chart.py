@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from fedvote.report.axis import Axis, percent_axis
 from fedvote.report.headline import NONE
@@ -20,6 +19,10 @@ Measured = Sequence[float | None]
 ORACLE = "oracle"
 
 
+def points_of_100(value: float) -> str:
+    return f"{value:.4g}\u202f%"
+
+
 @dataclass(frozen=True)
 class Chart:
     name: str  # of its file
@@ -29,6 +32,7 @@ class Chart:
     x_name: str
     y: Axis
     note: str = ""  # beside the title
+    show: Callable[[float], str] = points_of_100  # writes a y value
 
     @property
     def keys(self) -> list[LegendKey]:
@@ -36,16 +40,16 @@ class Chart:
         return [LegendKey(each.tokens[0], each.name, each.colour, each.dash) for each in self.series if each.points]
 
     def figure(self) -> Html:
-        drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, points_of_100, self.keys)
+        drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, self.show, self.keys)
         return tag("figure", drawn, data_chart="lines")
 
     def panel(self) -> Html:
         """With its title, under a legend that it has in common with others."""
-        drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, points_of_100)
+        drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, self.show)
         return tag("figure", tag("figcaption", self.title, tag("small", self.note)), drawn, data_chart="lines")
 
     def svg(self) -> str:
-        return line_svg(self.title, self.series, self.x, self.y, self.x_name, points_of_100, self.keys)
+        return line_svg(self.title, self.series, self.x, self.y, self.x_name, self.show, self.keys)
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,6 @@ def panels(charts: Sequence[Chart]) -> Html:
     keys = {key.token: key for chart in charts for key in chart.keys}
     drawn = tag("div", *(chart.panel() for chart in charts), class_="panels")
     return tag("div", legend([keys[token] for token in sorted(keys)]), drawn, class_="multiples")
-
-
-def points_of_100(value: float) -> str:
-    return f"{value:.4g}\u202f%"
 
 
 def look(name: str, names: Sequence[str]) -> tuple[int, str]:
@@ -96,22 +96,13 @@ def accuracy_axis(series: Sequence[Series]) -> Axis:
     return percent_axis([point.y for each in series for point in each.points] or [0])
 
 
-def last(values: Measured) -> float | None:
-    return next((value for value in reversed(values) if value is not None), None)
-
-
-def mean(values: Measured) -> float | None:
-    """Of those that there are."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
-
-
-def facts_of(config: Config, environment: Mapping[str, str], rounds: Sequence[int]) -> dict[str, str]:
+def facts_of(configs: Sequence[Config], environment: Mapping[str, str], rounds: Sequence[int]) -> dict[str, str]:
+    """What the header says of these configurations."""
     return {
-        "data": config.data.name,
-        "model": config.model.name,
-        "clients": str(config.federation.clients),
-        "rounds": in_common(sorted(set(rounds))),
+        "data": in_common([config.data.name for config in configs]),
+        "model": in_common([config.model.name for config in configs]),
+        "clients": in_common([config.federation.clients for config in configs]),
+        "rounds": in_common(rounds),
         "device": environment.get("device", NONE),
         "torch": environment.get("torch", NONE),
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedvote.report.run_page import Run, number
@@ -20,6 +22,14 @@ class Headline:
 
 def percent(share: float | None) -> str:
     return NONE if share is None else f"{100 * share:.2f}\u202f%"
+
+
+def spread(shares: Sequence[float]) -> str:
+    """In percent, the mean, and the standard deviation where there are several."""
+    if not shares:
+        return ""
+    deviation = f" ± {100 * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
+    return f"{100 * statistics.fmean(shares):.2f}{deviation}\u202f%"
 
 
 def decimal(value: float | None) -> str:

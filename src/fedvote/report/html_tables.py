@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fedvote.report.headline import NONE, decimal, headlines, percent, size
+from fedvote.report.headline import NONE, decimal, headlines, percent, size, spread
 from fedvote.report.lines import colour_style
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.run_page import Record, Run, number
@@ -71,15 +71,19 @@ def seeds_table(runs: Sequence[Run]) -> Html | None:
 
 
 def seeds_row(runs: Sequence[Run]) -> list[str]:
-    def spread(key: str) -> str:
+    def over_seeds(key: str) -> str:
         ends = [values[-1] for run in runs if (values := run.column(key))]
-        if len(ends) < 2:
-            return NONE
-        return f"{percent(statistics.mean(ends))} ± {100 * statistics.stdev(ends):.2f}"
+        return spread(ends) if len(ends) > 1 else NONE
 
     sent = statistics.mean(sum(run.column("uplink_bytes")) for run in runs)
     seeds = ", ".join(str(run.setting("seed")) for run in runs)
-    return [", ".join(run.name for run in runs), seeds, spread("accuracy"), spread("accuracy_float"), size(sent)]
+    return [
+        ", ".join(run.name for run in runs),
+        seeds,
+        over_seeds("accuracy"),
+        over_seeds("accuracy_float"),
+        size(sent),
+    ]
 
 
 def rounds_table(run: Run) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedvote.reputation.camps import Camps
 from fedvote.reputation.cut import Cut
+from fedvote.reputation.oracle_cut import OracleCut
 from fedvote.reputation.proportional import Proportional
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 from fedvote.reputation.uniform import Uniform
@@ -13,6 +14,7 @@ REPUTATIONS: dict[str, type[Reputation]] = {
     "proportional": Proportional,
     "cut": Cut,
     "camps": Camps,
+    "oracle-cut": OracleCut,
 }
 
-__all__ = ["REPUTATIONS", "Ballots", "Camps", "Cut", "Proportional", "Reputation", "Uniform", "Verdict"]
+__all__ = ["REPUTATIONS", "Ballots", "Camps", "Cut", "OracleCut", "Proportional", "Reputation", "Uniform", "Verdict"]

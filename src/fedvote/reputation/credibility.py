@@ -30,9 +30,9 @@ class Credibility(Reputation):
     def init(self, clients: int) -> State:
         return {"reputation": torch.full((clients,), self.start)}
 
-    def remember(self, memory: State, ballots: Ballots, key: Key) -> Tensor:
-        """(N,) the reputations after a round: only those of its clients change."""
-        votes, heads = ballots.votes_KD, self.heads(ballots)
+    def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
+        """(N,) the reputations after a round: only those of its clients change. `heads_K` weighs the plurality."""
+        votes, heads = ballots.votes_KD, self.heads(ballots) if heads_K is None else heads_K
 
         # w^(k+1) = sign(sum_m w_m^(k,tau)), ties broken at random, and as for the plurality that is deployed
         winner = plurality(tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("tie", votes.device))

@@ -21,7 +21,8 @@ REGISTRIES = {
     "datasets": "fedvote.data:DATASETS",
     "models": "fedvote.models:MODELS",
     "partitions": "fedvote.data.partition:PARTITIONS",
-    "experiments": "fedvote.paper:EXPERIMENTS",
+    "experiments": "fedvote.studies.experiments:EXPERIMENTS",
+    "benchmarks": "fedvote.studies.bench:BENCHMARKS",
 }
 KINDS = (*REGISTRIES, "presets")
 

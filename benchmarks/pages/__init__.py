@@ -1,1 +1,0 @@
-"""Pages about stored results, one kind a file."""

@@ -1,0 +1,45 @@
+"""A Flower app with a stopwatch: the package's client, and a server whose rounds do nothing.
+
+It runs as a copy outside of the package, whose import is a large part of a client's work.
+"""
+
+import json
+import time
+from pathlib import Path
+
+BEGAN = time.monotonic()
+
+from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict  # noqa: E402
+from flwr.clientapp import ClientApp  # noqa: E402
+from flwr.serverapp import Grid, ServerApp  # noqa: E402
+
+server = ServerApp()
+client = ClientApp()
+
+
+@client.train()
+def turn(message: Message, context: Context) -> Message:
+    """The package's, whose seconds are written beside the run folder; nothing, for the server below."""
+    if "rounds" in context.run_config:
+        return Message(message.content, reply_to=message)
+    from fedvote.engines.flower.client_app import train
+
+    reply = train(message, context)
+    with Path(f"{context.run_config['out']}-{context.node_id}").open("a") as file:
+        file.write(f"{message.metadata.group_id} {time.monotonic() - BEGAN}\n")
+    return reply
+
+
+@server.main()
+def rounds(grid: Grid, context: Context) -> None:
+    while len(list(grid.get_node_ids())) < int(context.run_config["nodes"]):
+        time.sleep(0.5)
+    seconds = []
+    for _ in range(int(context.run_config["rounds"])):
+        began = time.monotonic()
+        content = RecordDict({"nothing": ConfigRecord({"byte": b"0"})})
+        messages = [Message(content, node, MessageType.TRAIN) for node in grid.get_node_ids()]
+        replies = list(grid.send_and_receive(messages))
+        assert len(replies) == len(messages) and not any(reply.has_error() for reply in replies)
+        seconds.append(time.monotonic() - began)
+    Path(str(context.run_config["out"])).write_text(json.dumps(seconds))

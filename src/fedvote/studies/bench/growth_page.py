@@ -1,0 +1,64 @@
+"""The page of a benchmark: how time grows, where it was measured over sizes, and every number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedvote.report.axis import log_axis
+from fedvote.report.chart import Chart, Page, look
+from fedvote.report.headline import decimal
+from fedvote.report.html_tables import table
+from fedvote.report.lines import Point, Series
+from fedvote.report.sections import section
+from fedvote.studies.rows import Rows, cells
+
+Row = dict[str, Any]
+
+
+def growth_page(name: str, rows: Rows, environment: Mapping[str, str]) -> Page:
+    charts = growth(rows) if name == "simulate" else []
+    drawn = [section(chart.title, chart.figure()) for chart in charts]
+    facts = {fact: environment[fact] for fact in ("device", "torch")}
+    return Page(f"benchmark: {name}", facts, [*drawn, section("Every number", table(*cells(rows)))], charts)
+
+
+def growth(rows: Rows) -> list[Chart]:
+    """Seconds and samples a second against the number of clients; seconds against the length of a turn."""
+    wanted = [
+        ("Seconds a round, by clients", "clients", "seconds"),
+        ("Samples a second, by clients", "clients", "samples_per_second"),
+        ("Seconds a round, by local steps", "steps", "seconds"),
+    ]
+    charts = [(title, by, lines(rows, by, value)) for title, by, value in wanted]
+    return [chart(title, by, series) for title, by, series in charts if series]
+
+
+def lines(rows: Rows, by: str, value: str) -> tuple[Series, ...]:
+    """A line for each network that was measured for several sizes."""
+    grouped: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row[by]):
+        grouped.setdefault(_label(row, by), []).append(row)
+    known = {name: mine for name, mine in grouped.items() if len(mine) > 1}
+    return tuple(
+        Series(
+            name,
+            *look(name, list(known)),
+            (f"line-{index:02}",),
+            tuple(Point(float(row[by]), float(row[value]), f"{row[by]} {by}") for row in mine),
+        )
+        for index, (name, mine) in enumerate(known.items())
+    )
+
+
+def chart(title: str, by: str, series: tuple[Series, ...]) -> Chart:
+    """On two logarithmic axes."""
+    xs, ys = ([getattr(point, axis) for each in series for point in each.points] for axis in ("x", "y"))
+    x, y = log_axis(min(xs), max(xs)), log_axis(min(ys) / 1.5, max(ys) * 1.5)
+    return Chart(title.lower().replace(",", "").replace(" ", "-"), title, series, x, by, y, show=decimal)
+
+
+def _label(row: Row, by: str) -> str:
+    """What a line is called: the network, and what else stays the same along it."""
+    compiled = ", compiled" if row["compiled"] else ""
+    return f"{row['model']}{compiled}, " + (f"{row['steps']} steps" if by == "clients" else f"{row['clients']} clients")

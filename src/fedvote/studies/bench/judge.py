@@ -1,0 +1,40 @@
+"""Seconds that a reputation rule takes to judge the ballots of a round, on random ballots: it takes as long on others.
+
+The first time is reported apart: loops are compiled or loaded then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+
+from fedvote.quantize import BINARY
+from fedvote.randomness import Key
+from fedvote.reputation import REPUTATIONS, Ballots
+from fedvote.studies.bench.stopwatch import seconds_of
+from fedvote.studies.rows import Rows, chosen
+from fedvote.system.device import find_device
+
+WEIGHTS, CLIENTS, REPEATS = 13_000_000, 31, 6
+
+
+def bench(
+    only: Sequence[str] = (), clients: Sequence[int] = (CLIENTS,), device: str = "auto", weights: int = WEIGHTS
+) -> Rows:
+    """A row for each rule and number of ballots."""
+    rules, place = chosen(only, REPUTATIONS, "judge"), find_device(device)
+    return [_row(rule, K, weights, place) for K in clients for rule in rules]
+
+
+def _row(name: str, K: int, weights: int, device: torch.device) -> dict[str, object]:
+    rule, lots = REPUTATIONS[name](), Key(0).torch("bench", device)
+    votes_KD = torch.randint(0, 2, (K, weights), dtype=torch.int8, generator=lots, device=device) * 2 - 1
+    ballots = Ballots(votes_KD, torch.arange(K, device=device), torch.zeros(weights, device=device), BINARY)
+    memory = {part: value.to(device) for part, value in rule.init(K).items()}
+    first, *seconds = [seconds_of(partial(rule.judge, memory, ballots, Key(0, 1)), device) for _ in range(REPEATS)]
+    return {
+        "rule": name, "clients": K, "weights": weights, "first_seconds": first, "seconds": min(seconds),
+        "most_seconds": max(seconds), "each": [first, *seconds],
+    }  # fmt: skip

@@ -1,0 +1,33 @@
+"""Seconds that some work takes, and one thread for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from fedvote.system.device import synchronise
+
+CPU = torch.device("cpu")
+
+
+def seconds_of(work: Callable[[], Any], device: torch.device = CPU) -> float:
+    """Until the device has done it."""
+    synchronise(device)
+    began = time.perf_counter()
+    work()
+    synchronise(device)
+    return time.perf_counter() - began
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,34 @@
+"""Experiments by name, the paper's figures and tables first: what is run, how it is shown, what the paper prints."""
+
+from __future__ import annotations
+
+from fedvote.studies.experiments.alphabets import TABLE_2
+from fedvote.studies.experiments.compared_methods import DIGITS, FIGURE_4A, FIGURE_4B, FIGURE_4C, FIGURE_5
+from fedvote.studies.experiments.experiment import Asked, Experiment, Found
+from fedvote.studies.experiments.fast_paths import FAST_PATHS
+from fedvote.studies.experiments.hostile_clients import FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, HOSTILE_DIGITS
+from fedvote.studies.experiments.normalisations import TABLE_1
+from fedvote.studies.experiments.operation_counts import TABLE_3
+from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
+from fedvote.studies.experiments.wire import WIRE
+
+__all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "figure-3": FIGURE_3,
+    "figure-4a": FIGURE_4A,
+    "figure-4b": FIGURE_4B,
+    "figure-4c": FIGURE_4C,
+    "figure-5": FIGURE_5,
+    "figure-6a": FIGURE_6A,
+    "figure-6b": FIGURE_6B,
+    "figure-6c": FIGURE_6C,
+    "figure-7": FIGURE_7,
+    "table-1": TABLE_1,
+    "table-2": TABLE_2,
+    "table-3": TABLE_3,
+    "digits": DIGITS,
+    "hostile-digits": HOSTILE_DIGITS,
+    "fast-paths": FAST_PATHS,
+    "wire": WIRE,
+}

@@ -1,0 +1,124 @@
+"""An experiment that is nothing but configurations: all of them are run, once a seed, and shown side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fedvote.errors import ConfigError
+from fedvote.report.chart import Page, facts_of
+from fedvote.report.page import in_common
+from fedvote.report.sections import section
+from fedvote.runs.config import Config, read
+from fedvote.runs.experiment import dataset
+from fedvote.runs.folder import RunFolder, environment
+from fedvote.runs.progress import watch
+from fedvote.runs.run import run
+from fedvote.runs.sweep import folder_name, in_order
+from fedvote.runs.toml_tables import as_table
+from fedvote.studies.experiments.cells import Cell, Record, Runs
+from fedvote.studies.experiments.experiment import Asked
+from fedvote.studies.experiments.views import Show
+from fedvote.studies.rows import chosen, table
+from fedvote.system.device import find_device
+
+KEPT = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes",
+        "uplink_bits_per_weight", "downlink_bits_per_weight", "seconds")  # fmt: skip
+"""What the file of an experiment has of every round; its run folders have the rest."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    about: str
+    cells: tuple[Cell, ...]
+    show: Show
+    note: str = ""  # such as what differs from the paper
+
+    def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
+        here = environment(find_device(asked.device))
+        planned = [  # mistakes show before the first run; a seed is done with all cells before the next begins
+            (seed, cell, configured(cell, seed, asked)) for seed in range(asked.seeds) for cell in self.wanted(asked)
+        ]
+        found: dict[Cell, dict[int, list[Record]]] = {}
+        load = cache(dataset)  # once, for all runs
+        for number, (seed, cell, config) in enumerate(planned, start=1):
+            folder = RunFolder(runs / name_of(cell, seed, asked))
+            folder.check(config)
+            if (done := folder.rounds_done()) < config.rounds:
+                title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
+                data = load(config.data.name)
+                snapshots = run(config, folder, device=asked.device, resume=True, data=data)
+                for _ in watch(snapshots, config.rounds, done, title=title):
+                    pass
+            found.setdefault(cell, {})[seed] = list(folder.metrics()[: config.rounds])
+            compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in found.items()]
+            yield Compared(self, asked, compared, here)
+
+    def wanted(self, asked: Asked) -> list[Cell]:
+        """The cells of the rows and columns that are asked for; of either, all where none is named."""
+        names = {cell.row for cell in self.cells}, {cell.column for cell in self.cells}
+        chosen(asked.only, [place for cell in self.cells for place in (cell.row, cell.column) if place], self.about)
+        rows, columns = (known.intersection(asked.only) or known for known in names)
+        return [cell for cell in self.cells if cell.row in rows and cell.column in columns]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison as far as it was run."""
+
+    comparison: Comparison
+    asked: Asked
+    runs: Sequence[Runs]
+    environment: Mapping[str, str]
+
+    def numbers(self) -> dict[str, Any]:
+        cells = [
+            {
+                **{name: getattr(each.cell, name) for name in ("row", "column", "preset", "settings", "printed")},
+                "folders": [name_of(each.cell, seed, self.asked) for seed in each.by_seed],
+                "config": as_table(each.config),
+                "seeds": {seed: [kept(record) for record in records] for seed, records in each.by_seed.items()},
+            }
+            for each in self.runs
+        ]
+        return {"environment": self.environment, "cells": cells}
+
+    def page(self) -> Page:
+        view = self.comparison.show(self.runs)
+        configs, rounds = [each.config for each in self.runs], [each.rounds for each in self.runs]
+        facts = facts_of(configs, self.environment, rounds)
+        facts["seeds"] = in_common(sorted({seed for each in self.runs for seed in each.by_seed}))
+        facts |= {"changed": changed} if (changed := self.asked.changed) else {}
+        note = [section("Notes", explain=self.comparison.note)] if self.comparison.note else []
+        return Page(self.comparison.about, facts, [view.section(), *note], view.charts)
+
+    def text(self) -> str:
+        view = self.comparison.show(self.runs)
+        lines = table([dict(zip(view.head, row, strict=True)) for row in view.rows])
+        return f"{lines}\nchanged: {changed}" if (changed := self.asked.changed) else lines
+
+
+def configured(cell: Cell, seed: int, asked: Asked) -> Config:
+    rounds = [f"rounds={asked.rounds}"] if asked.rounds is not None else []
+    return read(cell.preset, in_order([*cell.settings, *asked.settings, *rounds, f"seed={seed}"]))
+
+
+def name_of(cell: Cell, seed: int, asked: Asked) -> str:
+    """Of the run folder, which cells of one configuration share: the preset, and what is set that changes it."""
+    kept = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
+    wanted = read(cell.preset, in_order(kept))
+    for setting in list(kept):
+        others = [other for other in kept if other != setting]
+        with suppress(ConfigError):  # what cannot be left out is needed
+            if read(cell.preset, in_order(others)) == wanted:
+                kept = others
+    return f"{folder_name([cell.preset, *kept])}_seed={seed}"
+
+
+def kept(record: Record) -> dict[str, Any]:
+    short = {name: round(value, 5) if isinstance(value, float) else value for name, value in record.items()}
+    return {name: short[name] for name in KEPT if name in short}

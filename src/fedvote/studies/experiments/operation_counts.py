@@ -1,0 +1,71 @@
+"""What a forward pass costs (Table III): counted, so that there is nothing to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedvote.models import make_model
+from fedvote.network.cost import costs
+from fedvote.report.chart import Page
+from fedvote.report.html_tables import table as as_html
+from fedvote.report.sections import section
+from fedvote.studies.experiments.experiment import Asked
+from fedvote.studies.rows import cells, chosen, table
+
+INPUTS, SHAPE, CLASSES = 100, (3, 32, 32), 10
+PRINTED = {  # by network and weights: additions, multiplications, millijoules
+    ("lenet5", "float"): (1.7e9, 1.8e9, 8.1),
+    ("lenet5", "binary"): (1.7e9, 1.0e5, 1.5),
+    ("vgg7", "float"): (4.8e10, 5.4e10, 242.9),
+    ("vgg7", "binary"): (4.8e10, 2.1e5, 43.3),
+}
+NAMES = ("additions", "multiplications", "millijoules")
+
+
+@dataclass(frozen=True)
+class Costs:
+    about: str = "Table III: additions, multiplications and energy of a forward pass of 100 images"
+
+    def measure(self, asked: Asked, runs: Path) -> Iterator[Counted]:
+        networks = chosen(asked.only, (network for network, _ in PRINTED), self.about)
+        rows = [row for network in networks for row in counted(network)]
+        yield Counted(self.about, rows)
+
+
+def counted(network: str) -> list[Mapping[str, Any]]:
+    """A row for each kind of weights, with what the paper has of it."""
+    rows = [cost.row(INPUTS) for cost in costs(make_model(network, SHAPE, CLASSES), SHAPE, CLASSES)]
+    return [{"network": network, **row, **printed(network, row["weights"])} for row in rows]
+
+
+def printed(network: str, weights: str) -> dict[str, float | None]:
+    values = PRINTED.get((network, weights), (None,) * len(NAMES))
+    return {f"{name}, paper": value for name, value in zip(NAMES, values, strict=True)}
+
+
+@dataclass(frozen=True)
+class Counted:
+    about: str
+    rows: list[Mapping[str, Any]]
+
+    def numbers(self) -> dict[str, Any]:
+        return {"inputs": INPUTS, "shape": SHAPE, "rows": self.rows}
+
+    def page(self) -> Page:
+        explain = (
+            "A vote times an activation is the activation or its negative, so that votes are added where floats are "
+            "multiplied and added. Multiplications of the last layer, which is float, and of batch norm are counted; "
+            "the paper has fewer. Ternary additions are the most that there can be: a vote of 0 needs none."
+        )
+        facts = {"images": str(INPUTS), "of": "x".join(map(str, SHAPE))}
+        shown = section("Counted", as_html(*cells(self.rows), "numbers"), explain=explain)
+        return Page(self.about, facts, [shown], [])
+
+    def text(self) -> str:
+        return table(self.rows)
+
+
+TABLE_3 = Costs()

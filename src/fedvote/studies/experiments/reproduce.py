@@ -1,0 +1,45 @@
+"""Run experiments into a folder: run folders, and for each experiment its numbers, page and drawings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedvote.errors import ConfigError
+from fedvote.report.chart import Page
+from fedvote.report.markup import tag
+from fedvote.report.sections import section
+from fedvote.studies.experiments import EXPERIMENTS, Asked, Found
+from fedvote.system.atomic_file import write
+
+RUNS = "runs"
+
+
+def report_on(name: str, asked: Asked, out: Path) -> str:
+    """Run an experiment to its end; what it found, as text."""
+    *_, found = reproduce(name, asked, out)
+    return f"{EXPERIMENTS[name].about}\n{found.text()}\npage: {out / f'{name}.html'}"
+
+
+def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
+    """What is known after every run, when it is written down; started again, it goes on where it was."""
+    if name not in EXPERIMENTS:
+        raise ConfigError(f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of them: all")
+    experiment = EXPERIMENTS[name]
+    for found in experiment.measure(asked, out / RUNS):
+        page = found.page()
+        about = {"experiment": name, "about": experiment.about}
+        write(out / f"{name}.json", json.dumps({**about, **found.numbers()}) + "\n")
+        write(out / f"{name}.html", page.html())
+        for chart in page.charts:
+            write(out / name / f"{chart.name}.svg", chart.svg())
+        write(out / "index.html", index(out).html())
+        yield found
+
+
+def index(out: Path) -> Page:
+    """The experiments that have a page there."""
+    there = [name for name in EXPERIMENTS if (out / f"{name}.html").is_file()]
+    links = [tag("li", tag("a", EXPERIMENTS[name].about, href=f"{name}.html")) for name in there]
+    return Page("Figures, tables and experiments", {}, [section("Measured here", tag("ul", *links))], [])

@@ -1,0 +1,150 @@
+"""Ways to show runs side by side: as curves, by number of attackers, or as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fedvote.report.axis import axis_from_zero, log_axis
+from fedvote.report.chart import Chart, accuracy_axis, line, panels, swatch
+from fedvote.report.headline import decimal, spread
+from fedvote.report.html_tables import table
+from fedvote.report.lines import Series
+from fedvote.report.markup import Html
+from fedvote.report.sections import section
+from fedvote.studies.experiments.cells import Runs
+
+GIGABYTE = 1e9
+
+
+@dataclass(frozen=True)
+class View:
+    """Charts, and a table; the lines of a chart have the names of the table's rows."""
+
+    title: str
+    explain: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    charts: Sequence[Chart] = ()
+
+    def section(self) -> Html:
+        names = [row[0] for row in self.rows]
+        rows = [[swatch(name, names), *cells] for name, *cells in self.rows] if self.charts else self.rows
+        figures = [panels(self.charts)] if len(self.charts) > 1 else [chart.figure() for chart in self.charts]
+        return section(self.title, *figures, table(self.head, rows, "numbers"), explain=self.explain)
+
+
+Show = Callable[[Sequence[Runs]], View]
+
+
+def by_round(every: Sequence[Runs]) -> View:
+    """Accuracy after every round, a line a row, and what was sent for it."""
+    names = [runs.cell.row for runs in every]
+    lines = [
+        line(runs.cell.row, names, range(1, runs.rounds + 1), ys, lambda index: f"round {index + 1}")
+        for runs in every
+        for ys in [runs.by_round("accuracy")]
+    ]
+    last = axis_from_zero(max(runs.rounds for runs in every), whole=True)
+    chart = Chart("accuracy-by-round", "Accuracy by round", tuple(lines), last, "round", accuracy_axis(lines))
+    head = ["Method", "Rounds", "Seeds", "Accuracy", "Bits a weight up", "GB up, all clients", "GB down"]
+    explain = (
+        "The model that would be deployed: quantised for FedVote, float for the others. Means over seeds, and their "
+        "standard deviation after the last round."
+    )
+    return View(chart.title, explain, head, [_sent(runs) for runs in every], [chart])
+
+
+def _sent(runs: Runs) -> list[str]:
+    up, down = (runs.so_far(f"{way}link_bytes")[-1] / GIGABYTE for way in ("up", "down"))
+    bits = runs.so_far("uplink_bits_per_weight")[-1] / runs.rounds
+    shown = [spread(runs.last("accuracy")), decimal(bits), decimal(up), decimal(down)]
+    return [runs.cell.row, str(runs.rounds), str(len(runs.by_seed)), *shown]
+
+
+def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5, 4.7)) -> View:
+    """Accuracy by what all clients have sent; 1.5 and 4.7 GB are those that the paper speaks of."""
+    names = [runs.cell.row for runs in every]
+    sent = {runs.cell.row: [total / GIGABYTE for total in runs.so_far("uplink_bytes")] for runs in every}
+
+    def one_line(runs: Runs) -> Series:
+        xs = sent[runs.cell.row]
+        notes = [f"round {index} \N{MIDDLE DOT} {decimal(x)} GB" for index, x in enumerate(xs, start=1)]
+        return line(runs.cell.row, names, xs, runs.by_round("accuracy"), notes.__getitem__)
+
+    def reached(runs: Runs, most: float) -> str:
+        """The accuracy after the last round that could be sent for so much."""
+        return spread(runs.last("accuracy", sum(x <= most for x in sent[runs.cell.row]))) or "no round yet"
+
+    def cells(runs: Runs) -> list[str]:
+        total = sent[runs.cell.row][-1]
+        another = total + total / runs.rounds  # with one more round, which would have been within a budget, or not
+        asked = [reached(runs, most) if most < another else "ended before" for most in gigabytes]
+        return [*asked, f"{reached(runs, total)} with {decimal(total)} GB"]
+
+    lines = tuple(map(one_line, every))
+    totals = [x for xs in sent.values() for x in xs]
+    x = log_axis(min(totals) / 1.1, max(totals) * 1.1)
+    name = "gigabytes sent by all clients so far, logarithmic"
+    chart = Chart("accuracy-by-uplink", "Accuracy by uplink", lines, x, name, accuracy_axis(lines))
+    explain = (
+        "A point a round, means over seeds; the table has the last round that was sent within so much, and the "
+        "standard deviation over seeds."
+    )
+    head = ["Method", *(f"with {most:g} GB" for most in gigabytes), "In all"]
+    rows = [[runs.cell.row, *cells(runs)] for runs in every]
+    return View(chart.title, explain, head, rows, [chart])
+
+
+def by_number(every: Sequence[Runs]) -> View:
+    """Accuracy after the last round, a line a row, by the number that a column is."""
+    names = list(dict.fromkeys(runs.cell.row for runs in every))
+    columns = sorted({int(runs.cell.column) for runs in every})
+    ends = {(runs.cell.row, int(runs.cell.column)): runs.last("accuracy") for runs in every}
+
+    def one_line(name: str) -> Series:
+        ys = [sum(found) / len(found) if (found := ends.get((name, column))) else None for column in columns]
+        return line(name, names, columns, ys, lambda index: f"{columns[index]} hostile")
+
+    lines = tuple(map(one_line, names))
+    x, y = axis_from_zero(max(columns), whole=True), accuracy_axis(lines)
+    chart = Chart("accuracy-by-hostile", "Accuracy by number of attackers", lines, x, "hostile clients", y)
+    head = ["Rule", *(f"{column} hostile" for column in columns)]
+    rows = [[name, *(spread(ends.get((name, column), [])) for column in columns)] for name in names]
+    return View(
+        chart.title, "After the last round; means over seeds, and their standard deviation.", head, rows, [chart]
+    )
+
+
+Ends = Callable[[Runs, str], list[float]]
+"""What every seed ended with, by a metric."""
+
+
+def grid(
+    metrics: Mapping[str, str], corner: str, title: str = "Accuracy after the last round", ends: Ends = Runs.last
+) -> Show:
+    """A table of accuracies beside those that the paper prints; a row for each metric."""
+
+    def show(every: Sequence[Runs]) -> View:
+        names = list(dict.fromkeys(runs.cell.row for runs in every))
+        columns = list(dict.fromkeys(runs.cell.column for runs in every))
+        known = {(runs.cell.row, runs.cell.column): runs for runs in every}
+        rows = [
+            [
+                f"{name}, {called}" if called else name,
+                *(beside_printed(known.get((name, column)), metric, ends) for column in columns),
+            ]
+            for name in names
+            for metric, called in metrics.items()
+        ]
+        explain = "Means over seeds, and their standard deviation; in brackets what the paper has."
+        return View(title, explain, [corner, *columns], rows)
+
+    return show
+
+
+def beside_printed(runs: Runs | None, metric: str, ends: Ends) -> str:
+    if runs is None:
+        return ""
+    printed = runs.cell.printed.get(metric) if runs.as_printed else None
+    return spread(ends(runs, metric)) + (f" ({printed:.1f})" if printed is not None else "")
