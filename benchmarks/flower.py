@@ -83,7 +83,7 @@ def federation(app: Path | None, configs: dict[int, str], proxies: bool = False)
         made = LocalFederation(Path(folder) / "federation", NODES, app=app)
         made.node_configs = configs
         made.proxies = [Proxy(made.port).start() for _ in range(NODES)] if proxies else []  # type: ignore[attr-defined]
-        made.through = {number: proxy.port for number, proxy in enumerate(made.proxies)}  # type: ignore[attr-defined]
+        made.proxy_ports = {number: proxy.port for number, proxy in enumerate(made.proxies)}  # type: ignore[attr-defined]
         with made:
             yield made
 

@@ -31,9 +31,10 @@ from flwr.supernode.fleet_http_connection import http_request_response
 from fedvote.engines.flower.certificates import make_certificates, make_key
 from fedvote.engines.flower.client import take_turn
 from fedvote.engines.flower.local_federation import JOB, SUPERLINK, LocalFederation, free_port, node_name
-from fedvote.engines.flower.messages import answer, read_task
 from fedvote.engines.flower.processes import descendants
+from fedvote.engines.flower.replies import Ballot, reply_message
 from fedvote.engines.flower.roster import identity_in, load_roster
+from fedvote.engines.flower.tasks import read_task
 from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.config import Config, parse
 from fedvote.runs.experiment import simulation
@@ -69,7 +70,7 @@ KILLED, LATE, MUTANT = 0, 1, 2  # nodes; which client each becomes is the server
 def wait(what: str, condition: Callable[[], bool], federation: LocalFederation, seconds: float = 120) -> None:
     limit = time.monotonic() + seconds
     while not condition():
-        federation.mend()
+        federation.restart_nodes()
         if time.monotonic() > limit:
             logs = "\n".join(f"== {log.name}\n{log.read_text()[-3000:]}" for log in federation.programs.logs.iterdir())
             pytest.fail(f"waited {seconds} s for {what}\n{logs}")
@@ -214,7 +215,7 @@ def vote_twice(federation: LocalFederation, key: Path, over: threading.Event) ->
             message.metadata.__dict__["_message_id"] = name
             frame = take_turn(read_task(message), context)
             for _ in range(2):
-                reply = answer(frame, message)
+                reply = reply_message(Ballot(frame), message)
                 objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}
                 reply.metadata.__dict__["_message_id"] = reply.object_id
                 wanted, session = send(remove_content_from_message(reply), get_object_tree(reply), 0.0)
