@@ -15,12 +15,13 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedvote.engines.flower.client_app import app as client_app
-from fedvote.engines.flower.messages import answer, read_answer
+from fedvote.engines.flower.replies import Ballot, Refusal, read_reply, reply_message
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
 from fedvote.federation import Snapshot
 from fedvote.runs.config import Config, parse
-from fedvote.runs.experiment import record, simulation
+from fedvote.runs.experiment import federation as planned
+from fedvote.runs.experiment import record
 from fedvote.runs.folder import RunFolder
 
 SMALL = """
@@ -58,6 +59,22 @@ def silent(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
 
 def faulty(code: int, seconds: float = 1.0, reason: str = "a reason") -> Behaviour:
     return lambda grid, node, message: [(seconds, Message(Error(code, reason), reply_to=message))]
+
+
+def refuses(refusal: Refusal) -> Behaviour:
+    return lambda grid, node, message: [(1.0, reply_message(refusal, message))]
+
+
+def sends(content: RecordDict) -> Behaviour:
+    """A node that replies with these records."""
+    return lambda grid, node, message: [(1.0, Message(content, reply_to=message))]
+
+
+def frame_of(reply: Message) -> bytes:
+    """The frame of a ballot."""
+    outcome = read_reply(reply)
+    assert isinstance(outcome, Ballot)
+    return outcome.frame
 
 
 def in_round(round: int, then: Behaviour, otherwise: Behaviour = honest) -> Behaviour:
@@ -149,11 +166,11 @@ def elect(
     config: Config, grid: FakeGrid, folder: Path, allowed: Mapping[str, str] | None = None
 ) -> Generator[Snapshot, None, None]:
     """A run over this grid, into a folder, resumed if it is there."""
-    made, run_folder = simulation(config, "cpu"), RunFolder(folder)
+    federation, run_folder = planned(config, "cpu"), RunFolder(folder)
     since = run_folder.claim(config, resume=True)
     try:
-        server = Server(made, config, folder, grid, allowed, grid.clock, grid.sleep)
-        yield from record(made, run_folder, since, server.run(since))
+        server = Server(federation, config, folder, grid, allowed, grid.clock, grid.sleep)
+        yield from record(federation, run_folder, since, server.run(since))
     finally:
         run_folder.release()
 
@@ -182,8 +199,8 @@ def alter(change: Callable[[bytes], bytes]) -> Behaviour:
     """A node whose frame is changed on the way."""
 
     def behave(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        frame = read_answer(grid.turn(node, message))
-        return [(1.0, answer(change(frame), message))]
+        frame = frame_of(grid.turn(node, message))
+        return [(1.0, reply_message(Ballot(change(frame)), message))]
 
     return behave
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fedvote.engines.simulate import Simulation
 from fedvote.federation import Snapshot
 from fedvote.runs.config import Config
-from fedvote.runs.experiment import simulation
+from fedvote.runs.experiment import federation as planned
 from tests.engines.flower.grid import elect, grid_of, small
 from tests.toy import assert_same
 
@@ -27,7 +28,7 @@ METHODS = {
 
 
 def in_the_simulator(config: Config) -> list[Snapshot]:
-    return list(simulation(config, "cpu").run())
+    return list(Simulation(planned(config, "cpu")).run())
 
 
 @pytest.mark.parametrize("settings", METHODS.values(), ids=list(METHODS))

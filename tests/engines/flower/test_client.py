@@ -11,8 +11,8 @@ from flwr.app import Context, Message, RecordDict
 
 from fedvote.engines.flower.client import NODE_KEYS, take_turn
 from fedvote.engines.flower.local_data import servers_site
-from fedvote.engines.flower.messages import read_task
 from fedvote.engines.flower.server import Server
+from fedvote.engines.flower.tasks import read_task
 from fedvote.errors import ConfigError, DataError
 from fedvote.runs.config import Config
 from tests.engines.flower.grid import Reply, grid_of, small
@@ -34,9 +34,9 @@ def asked(config: Config, folder: Path, where: str = "") -> Message:
         return []
 
     grid.behave = dict.fromkeys(grid.nodes, silent)
-    made = servers_site(config, where, "cpu")
+    federation = servers_site(config, where, "cpu")
     with pytest.raises(KeyboardInterrupt):
-        list(Server(made, config, folder, grid, None, grid.clock, grid.sleep).run())
+        list(Server(federation, config, folder, grid, None, grid.clock, grid.sleep).run())
     return grid.sent[0]
 
 

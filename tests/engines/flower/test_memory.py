@@ -10,7 +10,7 @@ from flwr.app import Message, RecordDict
 
 from fedvote.engines.flower.client_memory import Memory
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
-from tests.engines.flower.test_held import cannot_read
+from tests.engines.flower.test_reference import lacks_reference
 from tests.toy import assert_same
 
 FRESH = {"momentum": torch.zeros(3)}
@@ -36,11 +36,11 @@ def test_a_damaged_file_holds_nothing_and_is_written_again(
     whole = file.read_bytes()
     file.write_bytes({"cut": whole[:-5], "empty": b"", "noise": b"noise" * 20}[damage])
     found = memory(file)
-    assert found.held(1) is None
+    assert found.broadcast(1) is None
     assert_same(found.before(2, FRESH), {"momentum": torch.zeros(1, 3)})
     assert "cannot be read" in capsys.readouterr().err
     memory(file).after(2, {"momentum": torch.ones(1, 3)}, {"level": torch.arange(3)})
-    assert memory(file).held(2) is not None
+    assert memory(file).broadcast(2) is not None
 
 
 def test_a_client_whose_memory_was_damaged_is_sent_the_whole_broadcast(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_client_whose_memory_was_damaged_is_sent_the_whole_broadcast(tmp_path:
 
     def damaged(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         again = sum(m.metadata.dst_node_id == node for m in grid.sent) > 2
-        return honest(grid, node, message) if again else cannot_read(grid, node, message)
+        return honest(grid, node, message) if again else lacks_reference(grid, node, message)
 
     grid = grid_of(4)
     grid.node_config = {"memory": str(tmp_path / "memory")}

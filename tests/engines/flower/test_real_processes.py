@@ -31,12 +31,14 @@ from flwr.supernode.fleet_http_connection import http_request_response
 from fedvote.engines.flower.certificates import make_certificates, make_key
 from fedvote.engines.flower.client import take_turn
 from fedvote.engines.flower.local_federation import JOB, SUPERLINK, LocalFederation, free_port, node_name
-from fedvote.engines.flower.messages import answer, read_task
 from fedvote.engines.flower.processes import descendants
+from fedvote.engines.flower.replies import Ballot, reply_message
 from fedvote.engines.flower.roster import identity_in, load_roster
+from fedvote.engines.flower.tasks import read_task
+from fedvote.engines.simulate import Simulation
 from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.config import Config, parse
-from fedvote.runs.experiment import simulation
+from fedvote.runs.experiment import federation as planned
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
 from tests.toy import assert_same
@@ -69,7 +71,7 @@ KILLED, LATE, MUTANT = 0, 1, 2  # nodes; which client each becomes is the server
 def wait(what: str, condition: Callable[[], bool], federation: LocalFederation, seconds: float = 120) -> None:
     limit = time.monotonic() + seconds
     while not condition():
-        federation.mend()
+        federation.restart_nodes()
         if time.monotonic() > limit:
             logs = "\n".join(f"== {log.name}\n{log.read_text()[-3000:]}" for log in federation.programs.logs.iterdir())
             pytest.fail(f"waited {seconds} s for {what}\n{logs}")
@@ -122,13 +124,13 @@ def test_a_job_survives_the_world_and_says_what_happened(tmp_path: Path) -> None
     assert any(int(killed) in record.get("returned", ()) for record in records[2:])
     assert late in records[2]["failed"] and int(late) not in records[2]["counted"]
 
-    undisturbed = list(simulation(config, "cpu").run())[-1].record
+    undisturbed = list(Simulation(planned(config, "cpu")).run())[-1].record
     assert records[-1]["accuracy"] >= undisturbed["accuracy"] - 0.02
 
 
 def own_data(folder: Path, config: Config, node: int) -> Path:
     """A folder that only this node looks into, with a fifth of the digits."""
-    made = simulation(config, "cpu")
+    made = planned(config, "cpu")
     rows, mine = made.owned[node], folder / f"data-{node}"
     mine.mkdir()
     np.savez(mine / "train.npz", x=made.data.train.x[rows].numpy(), y=made.data.train.y[rows].numpy())
@@ -189,7 +191,7 @@ def test_a_node_that_votes_twice_is_counted_once_and_the_bits_are_those_of_the_s
     records = RunFolder(tmp_path / "run").metrics()
     assert [record["counted"] for record in records] == [[0, 1, 2, 3]] * 3
     assert log(four, SUPERLINK).count("Failed to store Message reply") >= 2  # the third may be too late for the job
-    expected = list(simulation(config, "cpu").run())[-1]
+    expected = list(Simulation(planned(config, "cpu")).run())[-1]
     assert_same(expected.state, load_snapshot(tmp_path / "run" / "checkpoint.safetensors").state)
 
 
@@ -214,7 +216,7 @@ def vote_twice(federation: LocalFederation, key: Path, over: threading.Event) ->
             message.metadata.__dict__["_message_id"] = name
             frame = take_turn(read_task(message), context)
             for _ in range(2):
-                reply = answer(frame, message)
+                reply = reply_message(Ballot(frame), message)
                 objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}
                 reply.metadata.__dict__["_message_id"] = reply.object_id
                 wanted, session = send(remove_content_from_message(reply), get_object_tree(reply), 0.0)

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from flwr.app import Message, UserConfig
 
-from fedvote.engines.flower.messages import read_answer
 from fedvote.engines.flower.server_app import serve
 from fedvote.errors import ConfigError
-from fedvote.runs.experiment import run as resume_here
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.run import run as resume_here
 from tests.engines.flower.grid import (
     SMALL,
     FakeGrid,
     Reply,
     after,
     elect,
+    frame_of,
     grid_of,
     number,
     run,
@@ -128,7 +128,7 @@ def test_a_client_that_is_asked_for_a_round_again_takes_the_same_turn_again(tmp_
 
     def twice(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         reply = grid.turn(node, message)
-        frames.extend([read_answer(reply), read_answer(grid.turn(node, message))])
+        frames.extend([frame_of(reply), frame_of(grid.turn(node, message))])
         return [(1.0, reply)]
 
     run(tmp_path, {0: twice}, "method=signum", "method.beta=0.5")

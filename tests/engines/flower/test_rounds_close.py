@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from flwr.app import Message
 
-from fedvote.engines.flower.poll import TRIES, NoQuorum
-from fedvote.engines.flower.server import time_to_live
+from fedvote.engines.flower.asking import time_to_live
+from fedvote.engines.flower.poll import TRIES
+from fedvote.engines.flower.server import NoQuorum
 from fedvote.network.evaluate import judge
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RunFolder
@@ -151,6 +152,22 @@ def test_a_node_that_died_and_is_back_is_asked_again_in_the_same_round(tmp_path:
     records = run(tmp_path, {1: once(2, faulty(5))}, grid=grid)
     assert [record["counted"] for record in records] == [[0, 1, 2, 3]] * 3
     assert len(grid.sent) == 3 * 4 + 1
+
+
+def test_a_client_that_was_away_is_said_to_be_back_once(tmp_path: Path) -> None:
+    records = run(tmp_path, {2: in_round(2, silent)}, "rounds=5")
+    assert [record.get("returned") for record in records] == [None, None, [2], None, None]
+
+
+def test_a_client_that_was_away_twice_is_said_to_be_back_twice(tmp_path: Path) -> None:
+    records = run(tmp_path, {2: in_round(1, silent, in_round(3, silent))}, "rounds=5")
+    assert [record.get("returned") for record in records] == [None, [2], None, [2], None]
+
+
+def test_a_client_that_was_away_before_the_server_was_started_again_is_said_to_be_back_once(tmp_path: Path) -> None:
+    run(tmp_path, {2: silent}, "rounds=1")
+    records = run(tmp_path, {}, "rounds=3")
+    assert [record.get("returned") for record in records] == [[2], None]
 
 
 def test_who_is_not_there_is_absent_and_does_not_hold_up_a_round(tmp_path: Path) -> None:

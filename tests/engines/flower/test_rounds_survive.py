@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from flwr.app import ConfigRecord, Error, Message, RecordDict
+from flwr.app import Array, ConfigRecord, Error, Message, RecordDict
 
-from fedvote.engines.flower.messages import answer, read_answer
-from fedvote.engines.flower.poll import NoQuorum
+from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.roster import identity
+from fedvote.engines.flower.server import NoQuorum
 from fedvote.errors import ConfigError
-from fedvote.runs.experiment import simulation
+from fedvote.runs.experiment import federation
 from fedvote.runs.folder import RunFolder
 from tests.engines.flower.grid import (
     PATIENT,
@@ -25,10 +25,13 @@ from tests.engines.flower.grid import (
     elect,
     faulty,
     flip,
+    frame_of,
     grid_of,
     in_round,
     number,
+    refuses,
     run,
+    sends,
     silent,
     small,
 )
@@ -38,11 +41,12 @@ from tests.engines.flower.grid import (
     ("behave", "why"),
     [
         (faulty(2), "its code raised"),
+        (refuses(Refusal("failed", "ValueError")), "its code raised (ValueError, see the log on the client's machine)"),
         (faulty(5), "its node went away"),
         (faulty(8), "its process died"),
         (silent, "no answer before the round closed"),
     ],
-    ids=["raises", "node dies", "process dies", "hangs"],
+    ids=["raises", "says that it failed", "node dies", "process dies", "hangs"],
 )
 def test_a_round_goes_on_without_a_client_that_fails_and_names_it(behave: Behaviour, why: str, tmp_path: Path) -> None:
     first, second, third = run(tmp_path, {2: in_round(2, behave)})
@@ -81,7 +85,7 @@ def test_what_is_not_the_clients_fault_stops_the_server(tmp_path: Path) -> None:
 def test_a_reply_that_is_announced_and_never_comes_holds_up_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedvote.engines.flower.mailbox.LONG", 0.1)
+    monkeypatch.setattr("fedvote.engines.flower.mailbox.FETCH_SECONDS", 0.1)
     grid, never = grid_of(4), threading.Event()
     grid.pulls[number(grid, 2)] = never.wait
     try:
@@ -120,8 +124,8 @@ def test_a_ballot_of_an_earlier_round_sent_again_is_refused(tmp_path: Path) -> N
     kept: list[bytes] = []
 
     def replay(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        kept.append(read_answer(grid.turn(node, message)))
-        return [(1.0, answer(kept[0], message))]
+        kept.append(frame_of(grid.turn(node, message)))
+        return [(1.0, reply_message(Ballot(kept[0]), message))]
 
     first, second, _ = run(tmp_path, {0: replay})
     assert first["counted"] == [0, 1, 2, 3] and second["counted"] == [1, 2, 3]
@@ -132,29 +136,26 @@ def test_a_ballot_of_another_client_is_refused(tmp_path: Path) -> None:
     stolen: list[bytes] = []
 
     def honest_but_overheard(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        stolen.append(read_answer(grid.turn(node, message)))
-        return [(1.0, answer(stolen[0], message))]
+        stolen.append(frame_of(grid.turn(node, message)))
+        return [(1.0, reply_message(Ballot(stolen[0]), message))]
 
     def thief(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        return [(1.0, answer(stolen[0], message))]
+        return [(1.0, reply_message(Ballot(stolen[0]), message))]
 
     first, *_ = run(tmp_path, {0: honest_but_overheard, 1: thief}, "rounds=1")
     assert first["counted"] == [0, 2, 3] and "client 0, expected 1" in first["refused"][1]
 
 
 def test_anything_but_one_frame_is_refused(tmp_path: Path) -> None:
-    def chatty(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        extra = RecordDict({"ballot": ConfigRecord({"frame": b"", "name": "Ada"})})
-        return [(1.0, Message(extra, reply_to=message))]
-
-    first, *_ = run(tmp_path, {1: chatty}, "rounds=1")
+    chatty = RecordDict({"ballot": ConfigRecord({"frame": b"", "name": "Ada"})})
+    first, *_ = run(tmp_path, {1: sends(chatty)}, "rounds=1")
     assert first["counted"] == [0, 2, 3] and "expected one frame" in first["refused"][1]
 
 
 def test_one_node_has_one_vote_a_round(tmp_path: Path) -> None:
     def twice(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         reply = grid.turn(node, message)
-        return [(1.0, reply), (1.0, answer(read_answer(reply), message))]
+        return [(1.0, reply), (1.0, reply_message(Ballot(frame_of(reply)), message))]
 
     records = run(tmp_path / "twice", {1: twice})
     plain = run(tmp_path / "plain", {})
@@ -196,12 +197,11 @@ def test_what_a_client_says_of_itself_fills_no_files(tmp_path: Path) -> None:
     def raises(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         return [(1.0, Message(Error(2, "A" * 10_000_000), reply_to=message))]
 
-    def names(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        return [(1.0, Message(RecordDict({"B" * 1_000_000: ConfigRecord({"c": 1})}), reply_to=message))]
-
-    (record,) = run(tmp_path, {0: raises, 1: names}, "rounds=1")
-    assert record["counted"] == [2, 3]
-    assert len(record["failed"][0]) < 300 and len(record["refused"][1]) < 300
+    names = sends(RecordDict({"B" * 1_000_000: ConfigRecord({"c": 1})}))
+    refusal = refuses(Refusal("failed", "C" * 1_000_000))
+    (record,) = run(tmp_path, {0: raises, 1: names, 2: refusal}, "rounds=1", "flower.minimum=0.25")
+    assert record["counted"] == [3]
+    assert max(map(len, (record["failed"][0], record["refused"][1], record["failed"][2]))) < 300
     assert RunFolder(tmp_path).metrics_file.stat().st_size < 10_000
 
 
@@ -245,10 +245,10 @@ def test_attacks_that_need_to_see_others_are_refused_before_round_1(tmp_path: Pa
     config = small("federation.hostile=1", "attack=omniscient")
     with pytest.raises(ConfigError, match="different machines"):
         next(elect(config, grid_of(4), tmp_path))
-    assert simulation(config, "cpu").attack.omniscient
+    assert federation(config, "cpu").plan.attack.omniscient
 
 
-def test_the_text_of_an_error_does_not_leave_the_client(tmp_path: Path) -> None:
+def test_the_text_of_an_error_does_not_leave_the_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid = grid_of(1)
     grid.behave = {100: lambda grid, node, message: [(1.0, grid.turn(node, message))]}
     config = small("federation.clients=1", "rounds=1", "flower.deadline=2", "flower.patience=4")
@@ -258,6 +258,32 @@ def test_the_text_of_an_error_does_not_leave_the_client(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedvote.engines.flower.client_app.take_turn", secret)
-        with pytest.raises(Exception, match="ValueError, see the log") as stop:
+        with pytest.raises(NoQuorum, match="ValueError, see the log") as stop:
             list(elect(config, grid, tmp_path))
-    assert "4711" not in str(stop.value)
+    assert "4711" not in str(stop.value) and "4711" in capsys.readouterr().err  # the client's own log
+
+
+@pytest.mark.parametrize("code", ["resend-everything", "", "no-reference\x1b[2J", 3, b"no-reference"], ids=repr)
+def test_a_refusal_with_an_unknown_code_is_one_clients_lost_vote(code: Any, tmp_path: Path) -> None:
+    grid = grid_of(4)
+    refusal = RecordDict({"refusal": ConfigRecord({"code": code})})
+    (record,) = run(tmp_path, {1: sends(refusal)}, "rounds=1", grid=grid)
+    assert record["counted"] == [0, 2, 3] and "expected the code" in record["refused"][1] and len(grid.sent) == 4
+    assert record["refused"][1].isprintable()
+
+
+@pytest.mark.parametrize("change", ["content", "record"])
+def test_a_reply_of_another_type_than_flowers_own_client_sends_stops_nobody_else(change: str, tmp_path: Path) -> None:
+    """Flower makes whatever object a client names, and calls it the content."""
+    array = Array("uint8", (1,), "bytes", b"x")
+
+    def odd(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        reply = grid.turn(node, message)
+        if change == "content":
+            reply.__dict__["_content"] = array
+        else:
+            dict.__setitem__(reply.content.__dict__["_data"], "ballot", array)
+        return [(1.0, reply)]
+
+    (record,) = run(tmp_path, {1: odd}, "rounds=1")
+    assert record["counted"] == [0, 2, 3] and "its answer cannot be read" in record["refused"][1]

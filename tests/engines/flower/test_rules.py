@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from fedvote.codecs import Parcel
-from fedvote.engines.flower.mailbox import Answer, Errand
+from fedvote.engines.flower.mailbox import Reply, Request
 from fedvote.engines.flower.poll import TRIES, Poll
+from fedvote.engines.flower.replies import Ballot, Failure
 from fedvote.errors import ConfigError
-from fedvote.runs.config import FlowerConfig
+from fedvote.plan import FlowerOptions
+from fedvote.wire import Delivery
 
 
 def poll(cohort: int, ballots: int, **rules: float) -> Poll:
-    ballot = Parcel({}, 0, [0])
+    ballot = Delivery({}, 0, [0])
     return Poll(
-        1, range(cohort), FlowerConfig(**rules), lambda frame, client: ballot, dict.fromkeys(range(ballots), ballot)
+        1, range(cohort), FlowerOptions(**rules), lambda frame, client: ballot, dict.fromkeys(range(ballots), ballot)
     )
 
 
@@ -24,12 +23,12 @@ def poll(cohort: int, ballots: int, **rules: float) -> Poll:
     ("share", "cohort", "expected"), [(0.5, 5, 3), (0.5, 4, 2), (0.6, 5, 3), (0.7, 10, 7), (1.0, 3, 3), (0.01, 3, 1)]
 )
 def test_a_share_of_the_cohort_is_rounded_up_and_no_further(share: float, cohort: int, expected: int) -> None:
-    assert poll(cohort, 0, minimum=share).least == expected
-    assert poll(cohort, 0, minimum=share, quorum=share).need == expected
+    assert poll(cohort, 0, minimum=share).minimum == expected
+    assert poll(cohort, 0, minimum=share, quorum=share).quorum == expected
 
 
 @pytest.mark.parametrize(
-    ("ballots", "waited", "awaited", "closes", "stuck"),
+    ("ballots", "waited", "awaited", "closes", "lacks_minimum"),
     [
         (4, 0, {4}, True, False),  # the quorum
         (3, 0, {3, 4}, False, False),
@@ -41,18 +40,15 @@ def test_a_share_of_the_cohort_is_rounded_up_and_no_further(share: float, cohort
         (2, 0, {2}, False, False),
     ],
 )
-def test_when_a_round_closes(ballots: int, waited: float, awaited: set[int], closes: bool, stuck: bool) -> None:
+def test_when_a_round_closes(ballots: int, waited: float, awaited: set[int], closes: bool, lacks_minimum: bool) -> None:
     made = poll(5, ballots, quorum=0.8, minimum=0.6, deadline=10)
-    assert (made.closes(waited, awaited), made.stuck(waited, awaited)) == (closes, stuck)
-
-
-def answer(client: int, frame: bytes | None = b"ballot", **rest: Any) -> Answer:
-    return Answer(Errand(1, client), frame, **rest)
+    assert (made.closes(waited, awaited), made.lacks_minimum(waited, awaited)) == (closes, lacks_minimum)
 
 
 def test_the_first_ballot_counts_whoever_was_asked_twice() -> None:
-    made = Poll(1, range(3), FlowerConfig(), lambda frame, client: Parcel({}, 0, [len(frame)]))
-    assert made.take(answer(0, b"first")) and not made.take(answer(0, b"the second"))
+    made = Poll(1, range(3), FlowerOptions(), lambda frame, client: Delivery({}, 0, [len(frame)]))
+    first, second = (Reply(Request(1, 0), Ballot(frame)) for frame in (b"first", b"the second"))
+    assert made.take(first) and not made.take(second)
     assert list(made.ballots[0].lengths) == [5] and made.second == {0: 1}
 
 
@@ -60,16 +56,16 @@ def test_the_first_ballot_counts_whoever_was_asked_twice() -> None:
 def test_a_round_is_lost_when_too_few_are_left_and_not_before(refused: int, lost: bool) -> None:
     made = poll(5, 0, minimum=0.6)
     made.refused = {client: "no ballot" for client in range(refused)}
-    assert made.lost() == lost
+    assert made.cannot_reach_minimum() == lost
 
 
 def test_whoever_keeps_failing_is_asked_so_often_until_each_deadline() -> None:
     made = poll(3, 0, deadline=10)
     for deadline in range(1, 4):
         for failure in range(1, TRIES + 1):
-            made.take(answer(0, None, fault="it died", mendable=True))
+            made.take(Reply(Request(1, 0), Failure("it died", True)), retry=True)
             assert (0 in made.askable()) == (failure < TRIES)
-        made.forgive(10.0 * deadline)
+        made.retry_after_deadline(10.0 * deadline)
         assert 0 in made.askable()
 
 
@@ -87,4 +83,4 @@ def test_whoever_keeps_failing_is_asked_so_often_until_each_deadline() -> None:
 )
 def test_numbers_that_make_no_sense_are_refused(rules: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="expected"):
-        FlowerConfig(**rules)
+        FlowerOptions(**rules)

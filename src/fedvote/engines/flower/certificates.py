@@ -1,6 +1,6 @@
 """Certificates and keys for a federation: an authority, the server's certificate, and a key pair for every node.
 
-The authority's key signs the server's certificate and is not kept: whoever has it can pose as the server.
+The authority's key signs the server's certificate and is then dropped: its owner could pose as the server.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from cryptography.x509.oid import NameOID
 from fedvote.errors import ConfigError
 
 DAYS = 365
-HERE = ("localhost", "127.0.0.1")  # where Flower's own programs on the server look for it, by TLS as all others
-LONGEST = 36_500  # days
+HERE = ("localhost", "127.0.0.1")  # Flower's own programs on the server reach the SuperLink by these, over TLS too
+MOST_DAYS = 36_500
 HOST = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 
 
 @dataclass(frozen=True)
 class Certificates:
-    authority: Path  # for everybody: what the server's certificate is checked against
+    """The files of an authority and of the server that it vouches for."""
+
+    authority: Path  # for all: the server's certificate is checked against it
     server: Path
     key: Path  # for the server alone
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
-    """An authority of our own, and a certificate for a server that is reached by these names or addresses, and here."""
-    if not hosts or not all(map(_is_host, hosts)) or not 1 <= days <= LONGEST:
+    """Make an authority, and a certificate for a server that clients reach by these names or addresses."""
+    if not hosts or not all(map(_is_host, hosts)) or not 1 <= days <= MOST_DAYS:
         raise ConfigError(
             f"hosts are {', '.join(map(repr, hosts)) or 'none'} and days {days}, expected names or addresses by which "
-            f"clients reach the server, and 1 to {LONGEST} days"
+            f"clients reach the server, and 1 to {MOST_DAYS} days"
         )
     made = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
     _new(made.authority, made.server, made.key)
@@ -69,7 +71,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAY
 
 
 def make_key(path: Path) -> Path:
-    """A node's key pair, PATH and PATH.pub, as ssh-keygen would write them; returns the public one."""
+    """Make a node's key pair, PATH and PATH.pub, as ssh-keygen writes them; returns the public file."""
     public = path.with_name(path.name + ".pub")
     _new(path, public)
     key = ec.generate_private_key(ec.SECP384R1())
@@ -80,6 +82,7 @@ def make_key(path: Path) -> Path:
 
 
 def _new(*paths: Path) -> None:
+    """Make the folder of these files; ConfigError if one of them is there already."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     for path in paths:
         if path.exists():
@@ -91,7 +94,7 @@ def _name(text: str) -> x509.Name:
 
 
 def _is_host(host: str) -> bool:
-    """Whether it is an address, or a name such as fed.example.org: no port, no https://."""
+    """Whether a text is an address, or a name such as fed.example.org; neither may have a port or https://."""
     with suppress(ValueError):
         return bool(ipaddress.ip_address(host).version)
     return HOST.fullmatch(host) is not None
@@ -109,6 +112,6 @@ def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat)
 
 
 def _secret(path: Path, content: bytes) -> None:
-    """Written for the owner's eyes alone from the first byte."""
+    """Write a file that only its owner may read, from its first byte on."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

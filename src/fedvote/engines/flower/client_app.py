@@ -8,20 +8,22 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedvote.engines.flower.client import take_turn
-from fedvote.engines.flower.messages import answer, read_task
-
-
-class ClientFailed(Exception):
-    """Names the kind of error and no more: the text of an error may hold data, and data stay on the client."""
-
+from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
+from fedvote.engines.flower.tasks import read_task
+from fedvote.errors import NoReferenceError
 
 app = ClientApp()
 
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
+    """Answer a task: with a ballot, or with a refusal that says what kind of error there was. Its text stays here."""
+    outcome: Ballot | Refusal
     try:
-        return answer(take_turn(read_task(message), context), message)
+        outcome = Ballot(take_turn(read_task(message), context))
+    except NoReferenceError:
+        outcome = Refusal("no-reference")
     except Exception as error:
         traceback.print_exc()
-        raise ClientFailed(f"{type(error).__name__}, see the log on the client's machine") from None
+        outcome = Refusal("failed", type(error).__name__)
+    return reply_message(outcome, message)

@@ -1,8 +1,8 @@
-"""What a client remembers between its rounds, such as momentum, or what was broadcast. It never leaves the client.
+"""A client's memory from round to round: what the method keeps, such as momentum, and the last broadcast.
 
-Flower's own state lasts for one submitted run. A node that names a folder, --node-config 'memory="/srv/memory"',
-remembers over restarts, of the server too. The memories after the last two rounds are kept, so that a client that is
-asked for a round once more takes the same turn once more.
+It never leaves the client. It lies in Flower's state, which lasts for one submitted run, or in a file, which survives
+restarts of client and server: --node-config 'memory="/srv/memory"'. The memories after the last two rounds are kept:
+a client that is asked for a round again takes the same turn again.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from fedvote.core import Message, State
 from fedvote.rounds import HELD
 from fedvote.system.tensor_file import save_tensors
 
-KEPT = 2
-PREFIX = "memory/"
+KEPT = 2  # rounds
+PREFIX = "memory/"  # of the names of our records in Flower's state
 
 Memories = dict[int, State]
-"""After which round: what, with a stack's leading axis of one, and what was broadcast in it."""
+"""Round -> what the method keeps after it (with a leading axis of one client), and the round's broadcast."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """For one turn of a client: in Flower's state, or in a file where there is one."""
+    """The memory as one turn of a client finds and leaves it: in a file, or without one in Flower's state."""
 
     state: RecordDict
     file: Path | None = None
 
     def before(self, round: int, fresh: Mapping[str, Tensor]) -> State:
-        """What is remembered as a round begins; what the method starts with, if nothing is."""
-        earlier = {number: memory for number, memory in self._kept.items() if number < round}
+        """What the method kept before a round; `fresh`, if there is nothing."""
+        earlier = {number: memory for number, memory in self._memories.items() if number < round}
         if not earlier:
             return {name: value[None].clone() for name, value in fresh.items()}
         latest = earlier[max(earlier)]
         return {name: latest[name].to(value.device) for name, value in fresh.items()}
 
-    def held(self, round: int) -> Message | None:
-        """What was broadcast in a round, if this client was there and kept it."""
-        kept = self._kept.get(round, {})
-        return {name.removeprefix(HELD): value for name, value in kept.items() if name.startswith(HELD)} or None
+    def broadcast(self, round: int) -> Message | None:
+        """The broadcast of a round, if this client received it and still has it."""
+        memory = self._memories.get(round, {})
+        return {name.removeprefix(HELD): value for name, value in memory.items() if name.startswith(HELD)} or None
 
-    def after(self, round: int, memory: State, down: Message) -> None:
-        """Remember, and keep what was broadcast; whatever there is of later rounds never happened."""
-        memory = memory | {HELD + name: value for name, value in down.items()}
+    def after(self, round: int, memory: State, broadcast: Message) -> None:
+        """Keep what the method remembers after a round, and its broadcast. Memories of later rounds are dropped."""
+        memory = memory | {HELD + name: value for name, value in broadcast.items()}
         if not memory:
             return
-        earlier = {number: kept for number, kept in self._kept.items() if number < round}
+        earlier = {number: kept for number, kept in self._memories.items() if number < round}
         numbers = sorted(earlier)[1 - KEPT :]
         self._save({**{number: earlier[number] for number in numbers}, round: memory})
 
     @cached_property
-    def _kept(self) -> Memories:
-        """As it was when this turn began."""
+    def _memories(self) -> Memories:
+        """As they were when this turn began."""
         found: Memories = {}
         if self.file is not None and self.file.is_file():
             for name, value in self._read(self.file).items():
@@ -75,7 +75,7 @@ class Memory:
 
     @staticmethod
     def _read(file: Path) -> State:
-        """What a file holds; one that cannot be read is forgotten, as if the client were new, and written again."""
+        """The tensors in a file. If it cannot be read, the client begins anew, and overwrites it after this turn."""
         try:
             return load_file(file)
         except (SafetensorError, OSError) as error:

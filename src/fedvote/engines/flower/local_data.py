@@ -1,10 +1,10 @@
-"""Data that stay where they are: a folder, or a function, on a client's or the server's own machine.
+"""The data on one machine of the federation, in a folder or from a function, which never leave it.
 
     --node-config 'data="/srv/hospital"'          train.npz in it has x and y
     --node-config 'data="/srv/hospital.py:load"'  load() returns x and y
 
-A node that names neither trains on its part of the dataset that the configuration names, as in the simulator, unless
-the server has data of its own: then it is refused.
+A node that names neither trains on its part of the dataset that the configuration names, as in the simulator. If the
+server has its own data, such a node is refused.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ import torch
 
 from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
-from fedvote.engines.flower.messages import Problem
+from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import DataError
 from fedvote.federation import Federation
 from fedvote.registry import find
 from fedvote.runs.config import Config
-from fedvote.runs.experiment import simulation
+from fedvote.runs.experiment import federation
 
-TEST, CALIBRATION = "test.npz", "train.npz"  # in the server's folder
+TEST, CALIBRATION = "test.npz", "train.npz"  # the files in the server's folder
 
 
 def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
-    """The federation as one client sees it: only its own data are there."""
+    """The federation on a client's machine: only the client's own data are there."""
     if not where and problem.own_data:
         raise DataError(
-            "this node names no data, but the server tests on data of its own: start the node with those to train on, "
+            "this node names no data, but the server tests on data of its own: start the node with its training data, "
             """--node-config 'data="FOLDER"', or start the job without `data`."""
         )
     if not where:
-        return simulation(config, device)
+        return federation(config, device)
     x, y = _call(where, "data") if _is_function(where) else _arrays(Path(where) / "train.npz")
     classes = [str(number) for number in range(problem.classes)]
     data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
@@ -52,30 +52,30 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
         raise DataError(f"{where} has {len(data.train)} examples, expected a batch of {config.local.batch} at least.")
     everything, nothing = torch.arange(len(data.train)), torch.arange(0)
     clients = range(config.federation.clients)
-    return simulation(config, device, data, [everything if number == client else nothing for number in clients])
+    return federation(config, device, data, [everything if number == client else nothing for number in clients])
 
 
 def dtype_name(examples: Examples) -> str:
-    """What inputs count as: uint8 or float32."""
+    """The type of the inputs: uint8 or float32."""
     return str(examples.x.dtype).removeprefix("torch.")
 
 
 def servers_site(config: Config, where: str, device: str) -> Federation:
-    """The federation as the server sees it: examples to test on, and nothing of the clients'."""
+    """The federation on the server's machine: examples to test on, and no data of the clients."""
     if not where:
-        return simulation(config, device)
+        return federation(config, device)
     data = _call(where, "data") if _is_function(where) else _test_data(Path(where))
     if not isinstance(data, Dataset):
         raise DataError(f"{where} returned a {type(data).__name__}, expected what fedvote.from_arrays makes.")
-    made = simulation(config, device, data, [torch.arange(0)] * config.federation.clients)
-    if made.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
+    here = federation(config, device, data, [torch.arange(0)] * config.federation.clients)
+    if here.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
         print(
-            f"{where} has no {CALIBRATION}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated is "
-            "measured with statistics of the test inputs",
+            f"{where} has no {CALIBRATION}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated "
+            "depends on statistics of the test inputs",
             file=sys.stderr,
             flush=True,
         )
-    return made
+    return here
 
 
 def _is_function(where: str) -> bool:
@@ -87,7 +87,7 @@ def _call(where: str, what: str) -> Any:
 
 
 def _test_data(folder: Path) -> Dataset:
-    """test.npz, and train.npz to calibrate batch norm on, where there is one."""
+    """The examples in test.npz, and in train.npz, if it is there, those that calibrate batch norm."""
     x_test, y_test = _arrays(folder / TEST)
     calibration = folder / CALIBRATION
     x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)

@@ -1,7 +1,6 @@
 """A whole federation on this machine, as it would run on many: a SuperLink, SuperNodes, certificates and keys.
 
-For learning, for tests, and as the recipe for the real thing: what is done here step by step is what docs/deployment.md
-does on real machines.
+It serves to learn, to test, and as a recipe: docs/deployment.md takes the same steps on real machines.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ data = ""
 keys = ""
 device = "auto"
 """
-CLOCKS = 2.0  # seconds by which that of a file system may differ from ours
-RESTART = 5.0  # seconds at least between two starts of one node
+CLOCK_DIFFERENCE = 2.0  # seconds by which a file system's clock may differ from ours
+RESTART_PAUSE = 5.0  # seconds between two starts of one node, at least
 QUIET = {
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",  # all that the app needs is installed
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -59,7 +58,7 @@ QUIET = {
 
 
 class DeploymentError(FedVoteError):
-    """A program of the federation did not do what it should; the text has the end of its log."""
+    """A program of the federation failed. The text has the end of its log."""
 
 
 def node_name(number: int) -> str:
@@ -68,18 +67,18 @@ def node_name(number: int) -> str:
 
 @dataclass
 class LocalFederation:
-    """Everything lies in one folder: certificates, keys, Flower's home and database, and logs."""
+    """The programs of a federation. Their certificates, keys, database and logs lie in one folder."""
 
     folder: Path
     nodes: int
     tls: bool = True
-    app: Path | None = None  # an app folder of the user's own
-    port: int = 0  # 0: any that is free
+    app: Path | None = None  # the folder of another app than fedvote's
+    port: int = 0  # of the SuperLink; 0: any free one
     programs: Processes = field(init=False)
     certificates: Certificates | None = None
     node_ports: dict[int, int] = field(default_factory=dict)
     node_configs: dict[int, str] = field(default_factory=dict)
-    through: dict[int, int] = field(default_factory=dict)  # node -> port of a proxy before the SuperLink
+    proxy_ports: dict[int, int] = field(default_factory=dict)  # node -> port of its proxy to the SuperLink
     _started: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,12 +110,11 @@ class LocalFederation:
         self.programs.__exit__(*exception)
 
     def start_superlink(self) -> None:
-        """The SuperLink, and wait until it listens. Its database keeps who is who when it is started again."""
+        """Start the SuperLink and wait until it listens. Its database keeps the nodes' identities over restarts."""
         secure = ["--insecure"]
-        if self.certificates is not None:
-            made = self.certificates
-            secure = ["--ssl-ca-certfile", str(made.authority), "--ssl-certfile", str(made.server),
-                      "--ssl-keyfile", str(made.key), "--enable-supernode-auth"]  # fmt: skip
+        if (files := self.certificates) is not None:
+            secure = ["--ssl-ca-certfile", str(files.authority), "--ssl-certfile", str(files.server),
+                      "--ssl-keyfile", str(files.key), "--enable-supernode-auth"]  # fmt: skip
         self.programs.start(
             SUPERLINK,
             ["flower-superlink", *secure, "--host", "127.0.0.1", "--port", str(self.port),
@@ -126,52 +124,53 @@ class LocalFederation:
         self._wait_for(SUPERLINK, self.port)
 
     def start_node(self, number: int) -> None:
-        """A SuperNode with a key of its own, and with what it alone knows, such as data="FOLDER"."""
+        """Start a SuperNode with its own key and its own configuration, such as data="FOLDER"."""
         port = self.node_ports.setdefault(number, free_port())
         secure = ["--insecure"]
         if self.certificates is not None:
             secure = ["--root-certificates", str(self.certificates.authority),
                       "--auth-supernode-private-key", str(self.key(number))]  # fmt: skip
-        address = f"127.0.0.1:{self.through.get(number, self.port)}"
+        address = f"127.0.0.1:{self.proxy_ports.get(number, self.port)}"
         command = ["flower-supernode", *secure, "--superlink", address, "--host", "127.0.0.1", "--port", str(port)]
         if config := self.node_configs.get(number):
             command += ["--node-config", config]
         self.programs.start(node_name(number), command, self.folder)
         self._started[number] = time.monotonic()
 
-    def mend(self) -> list[int]:
-        """Start nodes again that have ended, as a supervisor would; returns which."""
-        due, ended = time.monotonic() - RESTART, self.programs.ended()
-        mended = [n for n in range(self.nodes) if node_name(n) in ended and self._started[n] < due]
-        for number in mended:
+    def restart_nodes(self) -> list[int]:
+        """Start nodes again that have ended, as a supervisor would; returns their numbers."""
+        due, ended = time.monotonic() - RESTART_PAUSE, self.programs.ended()
+        numbers = [n for n in range(self.nodes) if node_name(n) in ended and self._started[n] < due]
+        for number in numbers:
             self.start_node(number)
-        return mended
+        return numbers
 
     def key(self, number: int) -> Path:
+        """The file of a node's private key; its public key lies beside it, as .pub."""
         return self.folder / "keys" / node_name(number)
 
     def submit(self, **options: str) -> None:
-        """Start a job: `flwr run`, which stays and shows the server's log until the job ends."""
+        """Start a job with this run configuration: `flwr run`, which shows the server's log until the job ends."""
         if self.tls:
             options = {"keys": str(self.folder / "keys"), **options}
-        changes = " ".join(f"{name}={json.dumps(value)}" for name, value in options.items())
+        run_config = " ".join(f"{name}={json.dumps(value)}" for name, value in options.items())
         app = self.app or self.folder / "app"
         self.programs.start(
-            JOB, ["flwr", "run", str(app), CONNECTION, "--stream", "--run-config", changes], self.folder
+            JOB, ["flwr", "run", str(app), CONNECTION, "--stream", "--run-config", run_config], self.folder
         )
 
     def flwr(self, *arguments: str) -> str:
-        """Ask the SuperLink through Flower's own command line."""
-        made = subprocess.run(
+        """Run Flower's command line; returns what it prints."""
+        done = subprocess.run(
             ["flwr", *arguments], cwd=self.folder, env={**os.environ, **self.programs.environment},
             capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
-        if made.returncode:
-            raise DeploymentError(f"flwr {' '.join(arguments)} failed: {(made.stdout + made.stderr).strip()}")
-        return made.stdout
+        if done.returncode:
+            raise DeploymentError(f"flwr {' '.join(arguments)} failed: {(done.stdout + done.stderr).strip()}")
+        return done.stdout
 
     def follow(self, run: Path, rounds: int, pause: float = 0.5) -> Iterator[Snapshot]:
-        """The rounds of the job as they are written down; ends when the job does."""
+        """Yield the rounds of the job as they are written down, until the job ends."""
         folder, shown, began = RunFolder(run), len(RunFolder(run).metrics()), time.time()
         while True:
             over = JOB in self.programs.ended()
@@ -180,16 +179,16 @@ class LocalFederation:
                 yield Snapshot(record["round"], {}, {}, record)
             if over:
                 break
-            self.mend()
+            self.restart_nodes()
             if SUPERLINK in self.programs.ended():
                 raise DeploymentError(f"the SuperLink ended:\n{self.programs.tail(SUPERLINK)}")
             time.sleep(pause)
-        network = run / NETWORK  # which is written, or written again, at the end
-        if shown < rounds or not network.is_file() or network.stat().st_mtime < began - CLOCKS:
+        network = run / NETWORK  # every job that ends well writes it
+        if shown < rounds or not network.is_file() or network.stat().st_mtime < began - CLOCK_DIFFERENCE:
             raise DeploymentError(f"the job ended after round {shown} of {rounds}:\n{self.programs.tail(JOB)}")
 
     def _prepare(self) -> None:
-        """Certificates, keys, Flower's connection, and an app that points at this package."""
+        """Write certificates, keys, Flower's configuration, and an app that points at this package."""
         if (self.folder / "app").exists():
             raise ConfigError(f"{self.folder} holds a federation already: choose another folder, or delete it")
         (self.folder / "app").mkdir(parents=True)
@@ -198,12 +197,12 @@ class LocalFederation:
             self.certificates = make_certificates(self.folder / "certificates")
             for number in range(self.nodes):
                 make_key(self.key(number))
-            safety = f'root-certificates = "{self.certificates.authority}"'
+            security = f'root-certificates = "{self.certificates.authority}"'
         else:
-            safety = "insecure = true"
+            security = "insecure = true"
         home = self.folder / "flower"
         home.mkdir()
-        (home / "config.toml").write_text(f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{self.port}"\n{safety}\n')
+        (home / "config.toml").write_text(f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{self.port}"\n{security}\n')
 
     def _register(self) -> None:
         """Tell the SuperLink which keys may join."""
@@ -212,9 +211,9 @@ class LocalFederation:
         for number in range(self.nodes):
             self.flwr("supernode", "register", f"{self.key(number)}.pub", CONNECTION)
 
-    def _wait_for(self, name: str, port: int, patience: float = 60.0) -> None:
-        limit = time.monotonic() + patience
-        while time.monotonic() < limit and name not in self.programs.ended():
+    def _wait_for(self, name: str, port: int, seconds: float = 60.0) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and name not in self.programs.ended():
             with socket.socket() as trial:
                 if trial.connect_ex(("127.0.0.1", port)) == 0:
                     return
@@ -223,13 +222,14 @@ class LocalFederation:
 
 
 def free_port() -> int:
+    """A port of this machine that no program listens on."""
     with socket.socket() as trial:
         trial.bind(("127.0.0.1", 0))
         return int(trial.getsockname()[1])
 
 
 def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
-    """Run a configuration as a federation of programs on this machine; yields its rounds, stops all programs."""
+    """Run a configuration by programs on this machine; yields its rounds, then stops all programs."""
     experiment = folder / "experiment.toml"
     RunFolder(folder / RUN).check(config)  # before anything is started
     with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:

@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 
 ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-"""What ends a program: Ctrl-C, a supervisor, a terminal that is closed."""
+"""The signals that end a program: from Ctrl-C, from a supervisor, from a terminal that closes."""
 
 
 @dataclass
 class Processes:
-    """Leaving the `with` block stops whatever still runs, however the block was left."""
+    """Programs by name. Leaving the `with` block, in whatever way, stops those that still run."""
 
     logs: Path
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Processes:
             self.stop(*reversed(self.running))
 
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a program in a process group of its own, so that Ctrl-C reaches us alone and we stop it in order."""
+        """Start a program in its own process group: Ctrl-C then reaches us alone, and we stop programs in order."""
         with self.log(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
                 command, cwd=cwd, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
@@ -48,17 +48,18 @@ class Processes:
         return self.logs / f"{name}.log"
 
     def ended(self) -> list[str]:
+        """Names of the programs that have ended by themselves."""
         return [name for name, process in self.running.items() if process.poll() is not None]
 
     def kill(self, name: str) -> None:
-        """Without warning, children included."""
+        """Kill a program and its children, without warning."""
         process = self.running.pop(name)
         for pid in [process.pid, *descendants(process.pid)]:
             _signal(pid, signal.SIGKILL)
         process.wait()
 
     def stop(self, *names: str, patience: float = 10.0) -> None:
-        """Ask all to end, and then insist, with children that went their own way, too."""
+        """Ask programs to end; after `patience` seconds kill them, and all their children."""
         processes = [self.running[name] for name in names]
         children = [pid for process in processes for pid in descendants(process.pid)]
         for name, process in zip(names, processes, strict=True):
@@ -71,7 +72,7 @@ class Processes:
         for pid in children:
             _signal(pid, signal.SIGKILL)
         for process in processes:
-            process.kill()  # which does nothing to one that has ended, whose number may be another's by now
+            process.kill()  # harmless if it has ended: Popen checks that first
             process.wait()
 
     def tail(self, name: str, lines: int = 15) -> str:
@@ -82,9 +83,9 @@ class Processes:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Who is impatient and interrupts once more must not leave programs behind."""
+    """Ignore signals in the block: a second Ctrl-C must not leave programs behind."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals do not come here
+        yield  # only the main thread gets signals
         return
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDS}
     try:
@@ -95,7 +96,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Children, and theirs, as far as they can be traced."""
+    """The ids of a process's children, their children, and so on."""
     parent = _parents()
     found, fresh = [], [pid]
     while fresh:
@@ -105,7 +106,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _parents() -> dict[int, int]:
-    """The parent of every process: from /proc, or from ps where there is none; nothing, if there is no ps either."""
+    """The parent of every process, from /proc, else from ps; empty if there is neither."""
     if Path("/proc/self/stat").exists():
         parents = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):

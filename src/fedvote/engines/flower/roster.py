@@ -1,11 +1,11 @@
-"""Which node is which client: a node keeps its number, and with it its reputation and its data, for the whole run.
+"""The roster: which node is which client. A node keeps its number, and so its reputation, for the whole run.
 
-A node is known by its public key, which survives restarts, of the server too. Where the server has a folder of public
-keys, nobody else is given a number, whoever registered at the SuperLink. Flower's simulation has no keys: there
-a node is known by its id, which is new in every run, so that such numbers are given out again when a run is resumed.
+A node's identity is its public key, which survives restarts of node and server. If the server has a folder of public
+keys, only these get a number, whoever else registered at the SuperLink. Flower's simulation has no keys. There a node's
+identity is its id, which is new in every run: these numbers are given out again when a run is resumed.
 
-A line of roster.json is "key:DIGEST NAME": CLIENT, where NAME is that of NAME.pub in the folder of keys. It is for
-people, and nobody looks at it when the file is read.
+A line of roster.json is "key:DIGEST NAME": CLIENT. NAME is that of NAME.pub in the folder of keys. It is for people:
+reading the file ignores it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fedvote.errors import ConfigError
 from fedvote.system.atomic_file import write
 
 FILE = "roster.json"
-BY_KEY, BY_ID = "key:", "node:"
+BY_KEY, BY_ID = "key:", "node:"  # how an identity begins
 
 
 class Node(Protocol):
-    """What Flower says of a node that is online."""
+    """A node that is online, as Flower describes it."""
 
     @property
     def node_id(self) -> int: ...
@@ -37,7 +37,7 @@ class Node(Protocol):
 
 
 def identity(node: Node) -> str:
-    """The name under which a node is remembered."""
+    """The text that a node is recognised by."""
     return _by_key(node.public_key) if node.public_key else BY_ID + str(node.node_id)
 
 
@@ -47,42 +47,45 @@ def _by_key(public_key: bytes) -> str:
 
 @dataclass(frozen=True)
 class Roster:
+    """The numbers that were given out, and to whom more may be given."""
+
     clients: int
     numbers: Mapping[str, int] = field(default_factory=dict)  # identity -> client
-    allowed: Mapping[str, str] | None = None  # identity -> name, of who may have a number; None: whoever comes
+    allowed: Mapping[str, str] | None = None  # identity -> name, of those that may have a number; None: all may
 
     def enrol(self, nodes: Iterable[Node]) -> Roster:
-        """Give newcomers the lowest free numbers; where none is free, they stay without."""
-        newcomers = [name for name in self.strangers(nodes) if self.allowed is None or name in self.allowed]
+        """Give newcomers the lowest free numbers, as long as there are any."""
+        newcomers = [who for who in self.strangers(nodes) if self.allowed is None or who in self.allowed]
         free = [number for number in range(self.clients) if number not in self.numbers.values()]
         return replace(self, numbers={**self.numbers, **dict(zip(newcomers, free, strict=False))})
 
     def present(self, nodes: Iterable[Node]) -> dict[int, int]:
-        """client -> node id, of those who are online."""
+        """Client -> node id, of the clients among these nodes."""
         here = {identity(node): node.node_id for node in nodes}
-        return {client: here[name] for name, client in self.numbers.items() if name in here}
+        return {client: here[who] for who, client in self.numbers.items() if who in here}
 
     def strangers(self, nodes: Iterable[Node]) -> list[str]:
-        """Nodes that are online, but have no number and so no vote."""
+        """Identities of the nodes that have no number, and so no vote."""
         return sorted({identity(node) for node in nodes} - self.numbers.keys())
 
     def names(self) -> dict[int, str]:
-        """client -> name, of those who have one."""
+        """Client -> name, of the clients that have one."""
         known = self.allowed or {}
         return {client: known[who] for who, client in self.numbers.items() if who in known}
 
     def in_full(self, who: str) -> str:
-        """An identity, with the name that people know it by, if there is one."""
+        """An identity, followed by its name if it has one."""
         return f"{who} {(self.allowed or {}).get(who, '')}".rstrip()
 
 
 def save_roster(folder: Path, roster: Roster) -> None:
+    """Write the numbers into the run folder."""
     lines = {roster.in_full(who): client for who, client in roster.numbers.items()}
     write(folder / FILE, json.dumps(lines, indent=2) + "\n")
 
 
 def keys_in(folder: Path) -> dict[str, str]:
-    """Who has a public key in this folder, as NAME.pub: identity -> NAME."""
+    """Identity -> NAME, of every public key NAME.pub in a folder."""
     files = sorted(folder.glob("*.pub"))
     if not files:
         raise ConfigError(f"{folder} holds no public keys, expected a NAME.pub of every client")
@@ -90,7 +93,7 @@ def keys_in(folder: Path) -> dict[str, str]:
 
 
 def identity_in(file: Path) -> str:
-    """The name under which the owner of a public key is remembered."""
+    """The identity of a node that has this public key."""
     try:
         key = load_ssh_public_key(file.read_bytes())
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -99,7 +102,7 @@ def identity_in(file: Path) -> str:
 
 
 def load_roster(folder: Path, clients: int, allowed: Mapping[str, str] | None = None) -> Roster:
-    """The roster of the run in a folder, without those who cannot be known again, or are no longer allowed."""
+    """The roster of a run folder, without nodes that have no key and keys that are no longer allowed."""
     path = folder / FILE
     if not path.is_file():
         return Roster(clients, allowed=allowed)
@@ -110,8 +113,8 @@ def load_roster(folder: Path, clients: int, allowed: Mapping[str, str] | None = 
             raise ValueError(f"its numbers are not different ones from 0 to {clients - 1}")
     except (ValueError, AttributeError, TypeError) as error:
         raise ConfigError(
-            f"{path} does not say which node is which client ({error}): restore it, or delete it, "
-            "and nodes are given new numbers, with the reputations of whoever had them before"
+            f"{path} does not say which node is which client ({error}): restore it, or delete it; "
+            "nodes then get new numbers, with the reputations of those who had them before"
         ) from error
-    known = {name for name in numbers if name.startswith(BY_KEY) and (allowed is None or name in allowed)}
-    return Roster(clients, {name: number for name, number in numbers.items() if name in known}, allowed)
+    known = {who for who in numbers if who.startswith(BY_KEY) and (allowed is None or who in allowed)}
+    return Roster(clients, {who: number for who, number in numbers.items() if who in known}, allowed)

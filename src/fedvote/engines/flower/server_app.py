@@ -1,8 +1,13 @@
 """Flower's ServerApp: `fedvote.engines.flower.server_app:app`.
 
-The run configuration has `experiment` (a preset or a TOML file, as for `fedvote run`), `set` (changes to it, as
-a.b=c a.d=e), `out` (the run folder: a run that is there goes on), `data` (test examples of the server's own), `keys`
-(a folder with the public keys of those who may vote) and `device`.
+The keys of the run configuration:
+
+    experiment  a preset or a TOML file, as for `fedvote run`
+    set         changes to it, as a.b=c a.d=e
+    out         the run folder; a run that is there goes on
+    data        the server's own test examples: a folder, or FILE.py:FUNCTION
+    keys        a folder with the public keys of the clients that may vote
+    device      as for `fedvote run`
 """
 
 from __future__ import annotations
@@ -17,9 +22,9 @@ from fedvote.engines.flower.local_data import servers_site
 from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.flower.server import Server
 from fedvote.errors import ConfigError
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Snapshot
 from fedvote.report import write_report
-from fedvote.runs.config import Config, read
+from fedvote.runs.config import read
 from fedvote.runs.experiment import record
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.progress import watch
@@ -28,18 +33,18 @@ DEFAULTS = {"experiment": "quickstart", "set": "", "out": "", "data": "", "keys"
 
 
 def make(folder: Path | None = None) -> ServerApp:
-    """The app; `folder` is where it looks first for the TOML file that the run configuration names."""
-    made = ServerApp()
+    """The app. It looks for the experiment's TOML file in `folder` first."""
+    app = ServerApp()
 
-    @made.main()
+    @app.main()
     def main(grid: Grid, context: Context) -> None:
         serve(grid, context.run_config, folder)
 
-    return made
+    return app
 
 
 def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
-    """Run what the options say, from where it is, to its end."""
+    """Run the experiment that the options name to its end; one that has begun goes on where it was."""
     chosen = _options(options)
     source = chosen["experiment"]
     if beside is not None and (beside / source).is_file():
@@ -50,24 +55,25 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
         raise ConfigError(f"set is {chosen['set']!r}, expected settings as a shell would read them: {error}") from error
     config = read(source, settings)
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
-    made = servers_site(config, chosen["data"], chosen["device"])
-    folder.check_data(made)
+    federation = servers_site(config, chosen["data"], chosen["device"])
+    folder.check_data(federation)
     since = folder.claim(config, resume=True)
     try:
-        _serve(grid, chosen, config, folder, made, since)
+        folder.describe(federation)
+        server = Server(
+            federation, config, folder.path, grid, keys_in(Path(chosen["keys"])) if chosen["keys"] else None
+        )
+        _serve(server, folder, since)
     finally:
         folder.release()
 
 
-def _serve(
-    grid: Grid, chosen: dict[str, str], config: Config, folder: RunFolder, made: Federation, since: Snapshot | None
-) -> None:
-    folder.describe(made)
-    server = Server(made, config, folder.path, grid, keys_in(Path(chosen["keys"])) if chosen["keys"] else None)
+def _serve(server: Server, folder: RunFolder, since: Snapshot | None) -> None:
+    """Run the rounds into the run folder, and write its report."""
     done = since.round if since else 0
     sent = sum(line.get("uplink_bytes", 0) for line in folder.metrics())
-    rounds = record(made, folder, since, server.run(since), share=1.0)  # whatever it takes: no round is lost
-    for _ in watch(rounds, config.rounds, done, sent):
+    rounds = record(server.federation, folder, since, server.run(since), share=1.0)  # save all, however long it takes
+    for _ in watch(rounds, server.config.rounds, done, sent):
         pass
     write_report([folder.path], folder.path / "report.html")
 
@@ -76,7 +82,7 @@ def _options(options: UserConfig) -> dict[str, str]:
     if unknown := options.keys() - DEFAULTS.keys():
         raise ConfigError(
             f"the run configuration has no key {', '.join(sorted(unknown))}; known: {', '.join(DEFAULTS)}; "
-            "what belongs to the experiment goes into its TOML file, or into `set`"
+            "settings of the experiment go into its TOML file, or into `set`"
         )
     return {name: str(options.get(name, default)) for name, default in DEFAULTS.items()}
 

@@ -78,7 +78,7 @@ def voting(config: Config) -> list[dict[str, Any]]:
         run, experiment, made = Path(name) / "run", Path(name) / "experiment.toml", federation(Path(name), TRAINING)
         experiment.write_text(to_toml(as_table(config)))
         proxy = CountingProxy(made.port)
-        made.through = dict.fromkeys(range(NODES), proxy.port)
+        made.proxy_ports = dict.fromkeys(range(NODES), proxy.port)
         with made:
             made.submit(experiment=str(experiment), out=str(run))
             found, passed = [], dict(proxy.passed)

@@ -20,6 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedvote.core import Dataset, Examples
 from fedvote.data.partition import IID
 from fedvote.engines.simulate import Simulation, simulate
+from fedvote.engines.simulate.chunks import Chunks
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote
 from fedvote.models import MODELS

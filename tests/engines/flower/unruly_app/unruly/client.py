@@ -12,7 +12,8 @@ from flwr.clientapp import ClientApp
 
 from fedvote.engines.flower.client import NODE_KEYS
 from fedvote.engines.flower.client_app import train as train_as_asked
-from fedvote.engines.flower.messages import answer, read_answer, read_task
+from fedvote.engines.flower.replies import Ballot, read_reply, reply_message
+from fedvote.engines.flower.tasks import read_task
 
 app = ClientApp()
 
@@ -23,10 +24,10 @@ def train(message: Message, context: Context) -> Message:
     reply = train_as_asked(message, replace(context, node_config=known))
     if context.node_config.get("late") == read_task(message).round:
         wait_until_it_is_over(Path(str(context.node_config["metrics"])), read_task(message).round)
-    if context.node_config.get("mutate"):
-        frame = bytearray(read_answer(reply))
+    if context.node_config.get("mutate") and isinstance(ballot := read_reply(reply), Ballot):
+        frame = bytearray(ballot.frame)
         frame[len(frame) // 2] ^= 0x55
-        return answer(bytes(frame), message)
+        return reply_message(Ballot(bytes(frame)), message)
     return reply
 
 

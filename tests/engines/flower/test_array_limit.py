@@ -10,11 +10,12 @@ from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
-from fedvote.engines.flower.inflation import LISTED, at_most
-from fedvote.engines.flower.messages import Task, answer, ask
+from fedvote.engines.flower.array_limit import LONGEST_LIST, at_most
+from fedvote.engines.flower.replies import Ballot, reply_message
+from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import WireError
 from tests.engines.flower.grid import FakeGrid, grid_of, number, run
-from tests.engines.flower.test_messages import PROBLEM
+from tests.engines.flower.test_tasks import PROBLEM
 
 CHUNK = 5 * 2**20  # Flower's
 Parts = dict[str, bytes]
@@ -22,7 +23,7 @@ Parts = dict[str, bytes]
 
 def asked() -> Message:
     FakeGrid()
-    return ask(Task(PROBLEM, 1, 0, b""), 100, 60.0)
+    return task_message(Task(PROBLEM, 1, 0, b""), 100, 60.0)
 
 
 def parts_of(message: Message) -> Parts:
@@ -60,7 +61,9 @@ def test_the_limit_holds_for_all_arrays_of_a_reply_together() -> None:
 
 
 def test_a_list_of_chunks_that_is_itself_too_long_is_not_read() -> None:
-    content = array(1).deflate().replace(b'"arraychunk_ids": [0]', b'"arraychunk_ids": [' + b"0," * LISTED + b"0]")
+    content = (
+        array(1).deflate().replace(b'"arraychunk_ids": [0]', b'"arraychunk_ids": [' + b"0," * LONGEST_LIST + b"0]")
+    )
     with at_most(CHUNK), pytest.raises(WireError, match="list of chunks"):
         inflate_object_from_contents("array", {"array": content, **parts_of_chunks(array(1))})
 
@@ -71,7 +74,7 @@ def parts_of_chunks(made: Array) -> Parts:
 
 def test_a_frame_within_the_limit_arrives_as_it_was() -> None:
     frame = bytes(range(256)) * 2**16
-    message = answer(frame, asked())
+    message = reply_message(Ballot(frame), asked())
     with at_most(len(frame)):
         made = inflate_object_from_contents(message.object_id, parts_of(message))
     assert isinstance(made, Message)

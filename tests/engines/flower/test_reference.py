@@ -1,4 +1,4 @@
-"""Who holds the last broadcast is told less, and who turns out not to is sent the whole."""
+"""A client that has the last broadcast is sent what changed; one that says it has not is sent the whole."""
 
 from __future__ import annotations
 
@@ -6,22 +6,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.app import Error, Message
+from flwr.app import Message
 
-from fedvote.engines.flower.client_app import ClientFailed
-from fedvote.engines.flower.messages import read_task
-from fedvote.rounds import held_before
-from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, in_round, number, run, silent, small
+from fedvote.engines.flower.replies import Refusal, read_reply
+from fedvote.engines.flower.tasks import read_task
+from fedvote.rounds import Round
+from tests.engines.flower.grid import (
+    Behaviour,
+    FakeGrid,
+    Reply,
+    elect,
+    faulty,
+    grid_of,
+    in_round,
+    number,
+    refuses,
+    run,
+    silent,
+    small,
+)
 from tests.toy import assert_same
 
 
 def test_who_answered_the_last_broadcast_is_told_less(tmp_path: Path) -> None:
     grid = grid_of(4)
     _, second, third = run(tmp_path, {2: in_round(2, silent)}, grid=grid)
-    lengths = {client: length for client, length in told(grid, 3).items() if client != 2}
-    assert len(set(lengths.values())) == 1 and told(grid, 3)[2] > lengths[0]
-    assert third["downlink_bytes"] == sum(told(grid, 3).values()) and third["counted"] == [0, 1, 2, 3]
-    assert second["downlink_bytes"] == 4 * told(grid, 2)[0]
+    lengths = {client: length for client, length in broadcast_bytes(grid, 3).items() if client != 2}
+    assert len(set(lengths.values())) == 1 and broadcast_bytes(grid, 3)[2] > lengths[0]
+    assert third["downlink_bytes"] == sum(broadcast_bytes(grid, 3).values()) and third["counted"] == [0, 1, 2, 3]
+    assert second["downlink_bytes"] == 4 * broadcast_bytes(grid, 2)[0]
 
 
 def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the_same_round(tmp_path: Path) -> None:
@@ -29,7 +42,7 @@ def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the
         if sum(m.metadata.dst_node_id == node for m in grid.sent) > 2:
             return [(1.0, grid.turn(node, message))]
         del grid.contexts[node]
-        return cannot_read(grid, node, message)
+        return lacks_reference(grid, node, message)
 
     grid = grid_of(4)
     records = run(tmp_path / "forgetful", {1: in_round(2, forgetful)}, grid=grid)
@@ -44,37 +57,49 @@ def test_a_machine_that_makes_another_start_of_the_seed_is_sent_the_whole(
 ) -> None:
     """Drawing and scaling weights is not the same to the last bit on every kind of processor."""
 
+    reference = Round.reference
+
     def elsewhere(*arguments: Any) -> Any:
-        return {name: value + 1 for name, value in (held_before(*arguments) or {}).items()}
+        return {name: value + 1 for name, value in (reference(*arguments) or {}).items()}
 
     def other_machine(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         with monkeypatch.context() as patch:
-            patch.setattr("fedvote.engines.flower.client.held_before", elsewhere)
+            patch.setattr(Round, "reference", elsewhere)
             again = sum(m.metadata.dst_node_id == node for m in grid.sent) > 1
-            return [(1.0, grid.turn(node, message))] if again else cannot_read(grid, node, message)
+            return [(1.0, grid.turn(node, message))] if again else lacks_reference(grid, node, message)
 
     grid = grid_of(4)
     (other,) = run(tmp_path / "other", {3: other_machine}, "rounds=1", f"method={method}", grid=grid)
     (plain,) = run(tmp_path / "plain", {}, "rounds=1", f"method={method}")
     assert len(grid.sent) == 5 and other["counted"] == [0, 1, 2, 3] and "failed" not in other
-    assert told(grid, 1)[3] > 10 * told(grid, 1)[0] and other["loss"] == plain["loss"]
+    assert broadcast_bytes(grid, 1)[3] > 10 * broadcast_bytes(grid, 1)[0] and other["loss"] == plain["loss"]
 
 
 def test_who_says_for_ever_that_it_cannot_read_is_sent_the_whole_once(tmp_path: Path) -> None:
-    def never(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        return [(1.0, Message(Error(2, "NoReferenceError"), reply_to=message))]
-
     grid = grid_of(4)
-    for record in run(tmp_path, {2: never}, grid=grid):
-        assert record["counted"] == [0, 1, 3] and "NoReferenceError" in record["failed"][2]
+    for record in run(tmp_path, {2: refuses(Refusal("no-reference"))}, grid=grid):
+        assert record["counted"] == [0, 1, 3]
+        assert record["failed"][2] == "it does not have the broadcast that its task builds on"
     asked = sum(message.metadata.dst_node_id == number(grid, 2) for message in grid.sent)
     assert asked == 2 + 1 + 1  # in the first round twice, and the whole at once after that
 
 
-def cannot_read(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-    with pytest.raises(ClientFailed, match="NoReferenceError") as failed:
-        grid.turn(node, message)
-    return [(1.0, Message(Error(2, f"{type(failed.value)}:<'{failed.value}'>"), reply_to=message))]  # Flower's words
+@pytest.mark.parametrize(
+    "behave",
+    [faulty(2, reason="NoReferenceError: no-reference"), refuses(Refusal("failed", "NoReferenceError"))],
+    ids=["Flower's error", "a refusal"],
+)
+def test_the_words_of_an_error_decide_nothing(behave: Behaviour, tmp_path: Path) -> None:
+    grid = grid_of(4)
+    run(tmp_path, {2: behave}, "rounds=1", grid=grid)
+    assert len(grid.sent) == 4  # nobody is sent the whole
+
+
+def lacks_reference(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+    """What the real client says, which has to be that it lacks the reference."""
+    reply = grid.turn(node, message)
+    assert read_reply(reply) == Refusal("no-reference")
+    return [(1.0, reply)]
 
 
 def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Path) -> None:
@@ -87,11 +112,11 @@ def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Pat
     (rest,) = elect(config, grid, tmp_path / "killed")
     *_, last = elect(config, whole, tmp_path / "whole")
     assert len(grid.sent) == 4 and rest.record["counted"] == [0, 1, 2, 3]
-    assert min(told(grid, 2).values()) > max(told(whole, 2).values())
+    assert min(broadcast_bytes(grid, 2).values()) > max(broadcast_bytes(whole, 2).values())
     assert_same(rest.state, last.state)
 
 
-def told(grid: FakeGrid, round: int) -> dict[int, int]:
+def broadcast_bytes(grid: FakeGrid, round: int) -> dict[int, int]:
     """The length of the broadcast that each client was sent last in a round."""
     tasks = [read_task(message) for message in grid.sent if message.metadata.group_id == str(round)]
     return {task.client: len(task.broadcast) for task in tasks}

@@ -1,0 +1,54 @@
+"""Who is there: which clients are online, who was turned away, and who was away and is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flwr.serverapp import Grid
+
+from fedvote.engines.flower.roster import Roster, save_roster
+
+SECONDS_BETWEEN_LOOKS = 3.0
+NEVER = float("-inf")
+
+
+@dataclass
+class Attendance:
+    """The clients that are online, as Flower last said. Newcomers get their numbers from the roster."""
+
+    grid: Grid
+    folder: Path  # the run's, where the roster is kept
+    roster: Roster
+    clock: Callable[[], float]
+    online: dict[int, int] = field(default_factory=dict)  # client -> node
+    strangers: list[str] = field(default_factory=list)  # identities of nodes that are online and have no vote
+    away: set[int] = field(default_factory=set)  # clients that did not vote when they last should have
+    _looked: float = NEVER
+
+    def look(self) -> None:
+        """Ask Flower who is online, unless that was asked a moment ago."""
+        if self.clock() - self._looked < SECONDS_BETWEEN_LOOKS:
+            return
+        self._looked = self.clock()
+        nodes = list(self.grid.get_nodes())
+        roster = self.roster.enrol(nodes)
+        if roster != self.roster:
+            self.roster = roster
+            save_roster(self.folder, roster)
+        self.online, self.strangers = roster.present(nodes), roster.strangers(nodes)
+
+    def look_again(self) -> None:
+        """Have the next look ask Flower, however short ago the last one was."""
+        self._looked = NEVER
+
+    def complete(self) -> bool:
+        """Whether all clients of the federation are online."""
+        return len(self.online) == self.roster.clients
+
+    def after_vote(self, cohort: Collection[int], voted: Collection[int]) -> list[int]:
+        """Note which clients of the cohort did not vote; returns those that were away and voted now."""
+        returned = sorted(self.away.intersection(voted))
+        self.away = (self.away - set(voted)) | (set(cohort) - set(voted))
+        return returned

@@ -1,0 +1,30 @@
+"""Hearing clients: each reply goes to the poll, and a client that may still vote is asked again."""
+
+from __future__ import annotations
+
+from fedvote.engines.flower.asking import Asker
+from fedvote.engines.flower.attendance import Attendance
+from fedvote.engines.flower.mailbox import Mailbox, Reply
+from fedvote.engines.flower.poll import Poll
+from fedvote.engines.flower.replies import Failure, Refusal
+
+
+def hear(mailbox: Mailbox, poll: Poll, asker: Asker, attendance: Attendance) -> bool:
+    """Take in the replies that have come; True if one is a ballot that counts."""
+    counts = False
+    for reply in mailbox.collect():
+        retry = _is_worth_a_retry(reply, asker)
+        if retry:
+            attendance.look_again()  # its node may have gone
+        counts |= poll.take(reply, retry)
+    return counts
+
+
+def _is_worth_a_retry(reply: Reply, asker: Asker) -> bool:
+    """Whether asking the client again may help: it was cut off, or it can be sent the whole broadcast instead."""
+    match reply.outcome:
+        case Failure(retry=retry):
+            return retry
+        case Refusal(code="no-reference"):
+            return asker.lacks_reference(reply.request.client)
+    return False

@@ -1,0 +1,45 @@
+"""The line of metrics.jsonl of a round: results, traffic, and what happened to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fedvote.engines.flower.attendance import Attendance
+from fedvote.engines.flower.poll import Poll
+from fedvote.engines.flower.server_round import ServerRound
+from fedvote.federation import traffic
+from fedvote.rounds import Closed
+
+
+def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, float]) -> dict[str, Any]:
+    """How good the models are, how many bytes travelled, and who was counted, by which weight."""
+    sent, asked = sum(poll.broadcasts), len(poll.broadcasts)
+    return {
+        "round": round.number,
+        **quality,
+        **traffic(poll.frame_bytes, sent, poll.frames, asked, round.network.D),
+        "uplink_message_bytes": poll.reply_bytes,
+        "downlink_message_bytes": poll.task_bytes,
+        "clients": round.cohort,
+        "counted": closed.counted,
+        **round.federation.weights(closed.state, closed.counted),
+        **({"measured": closed.measured} if closed.measured else {}),
+    }
+
+
+def events(
+    poll: Poll, closed: Closed, awaited: set[int], attendance: Attendance, returned: list[int]
+) -> dict[str, Any]:
+    """What happened to clients in the round; what did not happen is left out. `awaited`: who did not answer."""
+    silent = {client: "no answer before the round closed" for client in awaited if client in poll.cohort}
+    heard_of = attendance.online.keys() | poll.voted | poll.failed.keys()
+    found = {
+        "absent": [client for client in poll.cohort if client not in heard_of],
+        "failed": {**silent, **poll.failed},
+        "refused": {**poll.refused, **closed.refused},
+        "second": poll.second,
+        "late": poll.late,
+        "returned": returned,
+        "turned_away": [attendance.roster.in_full(identity) for identity in attendance.strangers],
+    }
+    return {name: value for name, value in found.items() if value}

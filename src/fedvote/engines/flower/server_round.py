@@ -1,0 +1,61 @@
+"""The server's part of one round: `fedvote.rounds`, applied to the state before the round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fedvote.core import Message, State
+from fedvote.federation import Federation, Snapshot
+from fedvote.network.network import Network
+from fedvote.rounds import Closed, Round
+from fedvote.system.device import repeatable
+from fedvote.wire import Delivery, frames
+
+
+@dataclass(frozen=True, eq=False)
+class ServerRound:
+    """Opens a round, reads its ballots, and closes it."""
+
+    federation: Federation
+    network: Network  # on the run's device
+    before: State
+    number: int
+    evaluate: Callable[[Snapshot], dict[str, float]]
+
+    @cached_property
+    def round(self) -> Round:
+        return Round(self.federation.method, self.network, self.federation.key(self.number))
+
+    @cached_property
+    def cohort(self) -> list[int]:
+        return self.federation.cohort(self.number)
+
+    def broadcast(self, holds_reference: bool) -> bytes:
+        """The frame for a client that has the last broadcast, the reference, or for one that does not."""
+        return self._changes if holds_reference else self._whole
+
+    def read(self, frame: bytes, client: int) -> Delivery:
+        """The ballot in a frame; WireError if it is not this client's ballot of this round."""
+        with repeatable():
+            return self.round.read_ballot(self.before, frame, client)
+
+    def close(self, ballots: Mapping[int, Delivery]) -> tuple[Closed, dict[str, float]]:
+        """Count the ballots; returns the next state, and how good its models are."""
+        with repeatable():
+            closed = self.round.close(self.before, ballots, len(self.cohort))
+            return closed, self.evaluate(Snapshot(self.number, closed.state, {}))
+
+    @cached_property
+    def _whole(self) -> bytes:
+        return self._written(None)
+
+    @cached_property
+    def _changes(self) -> bytes:
+        return self._written(self.round.reference(self.before))
+
+    def _written(self, reference: Message | None) -> bytes:
+        with repeatable():
+            (frame,) = frames(self.round.broadcast(self.before, reference))
+            return frame

@@ -1,0 +1,85 @@
+"""A task: what the server sends to one client in one round."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+
+import fedvote
+from fedvote.engines.flower.frame_record import frame_record, read_frame
+from fedvote.errors import ConfigError
+
+PROBLEM, TASK, BROADCAST = "problem", "task", "broadcast"  # the records of a task's message
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the federation trains: the same for all clients, in every round."""
+
+    experiment: str  # the complete configuration, as TOML
+    shape: tuple[int, ...]  # of one input
+    classes: int
+    mean: tuple[float, ...] = ()  # of each channel; inputs are scaled by mean and std
+    std: tuple[float, ...] = ()
+    run: str = ""  # a random name: no two runs share it
+    dtype: str = "uint8"  # of inputs before they are scaled: uint8 or float32
+    own_data: bool = False  # whether the server tests on its own data; clients must then train on theirs
+    files: tuple[tuple[str, str], ...] = ()  # the user's Python files that the configuration names; their digests
+
+
+@dataclass(frozen=True)
+class Task:
+    """A turn that one client is asked to take."""
+
+    problem: Problem
+    round: int
+    client: int
+    broadcast: bytes
+
+
+def task_message(task: Task, node: int, ttl: float) -> Message:
+    """A task as a message to a node, with a time to live in seconds.
+
+    The nonce makes the message's id unguessable: no other node can answer it.
+    """
+    problem = task.problem
+    about = ConfigRecord(
+        {
+            "experiment": problem.experiment,
+            "shape": list(problem.shape),
+            "classes": problem.classes,
+            "mean": list(problem.mean),
+            "std": list(problem.std),
+            "run": problem.run,
+            "dtype": problem.dtype,
+            "own_data": problem.own_data,
+            "files": [file for file, _ in problem.files],
+            "digests": [digest for _, digest in problem.files],
+            "version": fedvote.__version__,
+        }
+    )
+    turn = ConfigRecord({"round": task.round, "client": task.client, "nonce": os.urandom(16)})
+    content = RecordDict({PROBLEM: about, TASK: turn, BROADCAST: frame_record(task.broadcast)})
+    return Message(content, node, MessageType.TRAIN, ttl=ttl, group_id=str(task.round))
+
+
+def read_task(message: Message) -> Task:
+    """The task in a message; ConfigError if the server runs another version of fedvote."""
+    about, turn = message.content.config_records[PROBLEM], message.content.config_records[TASK]
+    if (theirs := str(about.get("version", "of an earlier version"))) != (ours := fedvote.__version__):
+        raise ConfigError(f"the server runs fedvote {theirs}, this client {ours}: install one version on all machines")
+    problem = Problem(
+        str(about["experiment"]),
+        tuple(about["shape"]),  # type: ignore[arg-type]
+        int(about["classes"]),  # type: ignore[arg-type]
+        tuple(about["mean"]),  # type: ignore[arg-type]
+        tuple(about["std"]),  # type: ignore[arg-type]
+        str(about["run"]),
+        str(about["dtype"]),
+        bool(about["own_data"]),
+        tuple(zip(about["files"], about["digests"], strict=True)),  # type: ignore[arg-type, misc]
+    )
+    round, client = int(turn["round"]), int(turn["client"])  # type: ignore[arg-type]
+    return Task(problem, round, client, read_frame(message.content, BROADCAST))
