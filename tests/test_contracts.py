@@ -79,8 +79,8 @@ def without(name: str) -> Change:
         ("models", without("deployed"), "expected a dict that has 'deployed' and 'float'"),
         ("models", lambda given: given | {"float": 1}, "FedAvg.models gives a int as 'float', expected Weights of 72"),
         ("uplink", lambda given: None, "FedAvg.uplink gives nothing, expected a dict of codecs"),
-        ("objective", lambda given: None, "objective, gives nothing, expected one number"),
-        ("objective", lambda given: given.expand(4), "gives a tensor of shape (4,), expected one number"),
+        ("objective", lambda given: None, "objective returns nothing, expected one number"),
+        ("objective", lambda given: given.expand(4), "returns a tensor of shape (4,), expected one number"),
     ],
 )
 def test_what_a_method_hands_back_is_checked(

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedvote.core import State, Weights
-from fedvote.network.network import Network, StaticBatchNorm
+from fedvote.network.network import Network
+from fedvote.network.static_batch_norm import StaticBatchNorm
 from tests.network.cases import CASES, Case, as_torch_runs_it, every_case, every_case_with_norm, normal, some_weights
 
 

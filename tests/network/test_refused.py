@@ -36,15 +36,15 @@ BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: nn.LazyBatchNorm2d(affine=False),
         "lazynorm (LazyBatchNorm2d) has no shape yet*run one batch through*",
     ),
-    "sync": (lambda: nn.SyncBatchNorm(2), "sync (SyncBatchNorm) mixes processes*use nn.BatchNorm2d"),
+    "sync": (lambda: nn.SyncBatchNorm(2), "sync (SyncBatchNorm) mixes statistics*use nn.BatchNorm2d"),
     "instance": (
         lambda: nn.InstanceNorm2d(2, track_running_stats=True),
         "instance (InstanceNorm2d) keeps running statistics*set track_running_stats=False",
     ),
-    "old": (old_weight_norm, "old (Linear) computes its weights from others*remove its parametrizations"),
+    "old": (old_weight_norm, "old (Linear) computes its weights from other tensors*remove its parametrizations"),
     "new": (
         lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
-        "new (ParametrizedLinear) computes its weights from others*remove its parametrizations",
+        "new (ParametrizedLinear) computes its weights from other tensors*remove its parametrizations",
     ),
     "complex": (Complex, "complex (Complex) has phase of torch.complex64*make it float32"),
 }
@@ -69,7 +69,7 @@ def test_every_offending_layer_is_named_at_once() -> None:
 
 def test_a_network_that_is_an_offending_layer_itself_is_named() -> None:
     assert problems(nn.LSTM(2, 2)) == [
-        "the network itself (LSTM) is recurrent and cannot be stacked: build it from nn.Linear"
+        "the network itself (LSTM) is recurrent and cannot run as a stack of clients: build it from nn.Linear"
     ]
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote.network.network import Network, StaticBatchNorm
+from fedvote.network.network import Network
+from fedvote.network.static_batch_norm import StaticBatchNorm
 from tests.network.cases import CASES, Residual, normal, some_weights
 
 

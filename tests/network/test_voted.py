@@ -7,7 +7,8 @@ from torch import nn
 
 from fedvote.errors import ModelError
 from fedvote.models import MODELS
-from fedvote.network.network import Network, votable_weights
+from fedvote.network.network import Network
+from fedvote.network.voted_weights import votable_weights
 from tests.network.cases import Tied
 
 

@@ -72,7 +72,7 @@ def test_models_of_ones_own_are_functions_that_make_networks(tmp_path: Path) -> 
     (tmp_path / "own.py").write_text("three = 3\ndef none(): ...\ndef text(shape, classes): return 'a net'\n")
     for name, saying in (
         ("three", "is a int, expected a class or a function"),
-        ("none", "expected a function of these two that returns an nn.Module"),
+        ("none", "expected a function of shape and classes that returns"),
         ("text", "returned a str, expected an nn.Module"),
     ):
         with pytest.raises(ConfigError, match=saying):

@@ -1,4 +1,4 @@
-"""Networks by name: functions from the shape of one input and the number of classes to an nn.Module."""
+"""Networks by name: functions that make an nn.Module from the shape of one input and the number of classes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
 
 
 def make_model(name: str, shape: Sequence[int], classes: int) -> nn.Module:
-    """A network by its name, or a user's own by FILE.py:NAME, for inputs of this shape."""
+    """The network of this name, or a user's own from FILE.py:NAME, for inputs of this shape."""
     make = find(MODELS, name, "model")
     try:
-        made = make(tuple(shape), classes)
+        module = make(tuple(shape), classes)
     except Exception as error:
         raise ConfigError(
             f"model {name!r} could not be made for inputs of shape {tuple(shape)} and {classes} classes "
-            f"({reason(error)}); expected a function of these two that returns an nn.Module"
+            f"({reason(error)}); expected a function of shape and classes that returns an nn.Module"
         ) from error
-    if not isinstance(made, nn.Module):
-        raise ConfigError(f"model {name!r} returned a {type(made).__name__}, expected an nn.Module")
-    return made
+    if not isinstance(module, nn.Module):
+        raise ConfigError(f"model {name!r} returned a {type(module).__name__}, expected an nn.Module")
+    return module

@@ -1,4 +1,4 @@
-"""The block the paper's networks are made of: a layer without bias, static batch norm, ReLU, perhaps a pool."""
+"""The building blocks of the paper's networks: a layer without bias, batch norm, ReLU and an optional max pool."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def linear(inputs: int, outputs: int) -> list[nn.Module]:
 
 
 def image_shape(shape: tuple[int, ...], halvings: int, name: str) -> tuple[int, int]:
-    """Channels of an image, and pixels left after so many 2x2 pools."""
+    """Channels of an image, and its number of pixels after this many 2x2 pools."""
     if len(shape) != 3 or min(shape[1:]) < 2**halvings:
         raise ModelError(
             f"{name} takes images (channels, height, width) of at least {2**halvings} pixels a side, "
-            f"but the data has inputs of shape {shape}; choose another model"
+            f"but the inputs have shape {shape}; choose another model"
         )
     channels, height, width = shape
     return channels, (height >> halvings) * (width >> halvings)

@@ -1,4 +1,4 @@
-"""How good a model is on held-out examples, by batch statistics as in the paper and by calibrated ones."""
+"""Accuracy and loss of models on test examples, with batch statistics (as in the paper) and with calibrated ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedvote.network.network import Network, channels_last
 
 
 def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> tuple[float, float]:
-    """Accuracy and mean cross-entropy, in batches of nearly equal size."""
+    """Accuracy and mean cross-entropy, computed in batches of nearly equal size."""
     right, loss = torch.zeros((), device=examples.y.device), torch.zeros((), device=examples.y.device)
     for index in torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch)):
         x, y = examples.take(index)
@@ -27,7 +27,7 @@ def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -
 def judge(
     network: Network, models: dict[str, Weights], test: Examples, calibration: Tensor, batch: int
 ) -> dict[str, float]:
-    """The metrics of a round: the deployed model under plain names, the float one under `_float`."""
+    """Metrics of a round. Those of the deployed model have no suffix, those of others have `_` and the model's name."""
     metrics: dict[str, float] = {}
     measured: dict[int, tuple[float, float, float]] = {}
     for name, weights in models.items():

@@ -1,8 +1,8 @@
-"""Any nn.Module as a function of two flat vectors, voted and float, with the paper's static batch norm.
+"""Any nn.Module as a function of two flat vectors: voted weights and float weights.
 
-Voted: the weight of every convolution and linear layer except those kept float (Section VI: the last layer stays
-float, is initialised from the shared seed and is not trained). Batch norm has no parameters and no running
-statistics (Appendix A-D): it normalises by the batch, or by statistics that `calibrate` measured.
+Clients vote on the weights of all convolutions and linear layers except those kept float (Section VI of the paper: the
+last layer stays float, is initialised from the shared seed and is not trained). Batch norm is static: it normalises by
+the batch, or by statistics that `calibrate` measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import copy
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from math import prod
 
@@ -25,18 +24,19 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedvote.core import State, Weights
 from fedvote.errors import ModelError, reason
 from fedvote.network.products import as_products
-from fedvote.network.validate import VOTABLE, problems, refuse
+from fedvote.network.static_batch_norm import StaticBatchNorm, with_recording_norms, with_static_norms
+from fedvote.network.validate import problems, refuse
+from fedvote.network.voted_weights import VOTABLE, votable_weights
 from fedvote.randomness import Key
 
-NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 Loss = Callable[[Tensor, Tensor], Tensor]
 Vector = Tensor | Sequence[Tensor]
-"""Voted or float weights: a vector, or its parts in the order of their slots."""
+"""Voted or float weights: one flat vector, or its parts in the order of their slots."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one parameter lies in its flat vector."""
+    """The place of one parameter in its flat vector."""
 
     name: str
     shape: tuple[int, ...]
@@ -51,19 +51,8 @@ class Slot:
         return self.start + self.size
 
 
-class StaticBatchNorm(nn.Module):
-    """The paper's static batch norm (Appendix A-D): no parameters, no running statistics, the batch alone."""
-
-    def __init__(self, eps: float):
-        super().__init__()
-        self.eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.batch_norm(x, None, None, training=True, eps=self.eps)
-
-
 class Network:
-    """A module seen as the function (voted, floats, inputs) -> outputs. The module given is copied, never changed."""
+    """A module as the function (voted, floats, inputs) -> outputs. It copies the module and never changes it."""
 
     def __init__(
         self,
@@ -74,8 +63,8 @@ class Network:
     ):
         """`keep_float`: names of layers (with * and ?) whose weights are not voted on; None: the last linear layer."""
         refuse(problems(module))
-        self._tracking = _bare(module)
-        self._batch = _by_batch(self._tracking)
+        self._tracking = with_recording_norms(module)
+        self._batch = with_static_norms(self._tracking)
         self._loss = loss
         self._half = False
         self.compiled = False
@@ -94,9 +83,9 @@ class Network:
         self.start = self._draw(Key(seed))
 
     def to(self, device: torch.device | str, half: bool = False, compiled: bool = False) -> Network:
-        """The network on a device; `half`: its convolutions and products in bfloat16, and nothing else.
+        """A copy on the device. `half`: convolutions and products in bfloat16, everything else in float32.
 
-        `compiled`: on a GPU, training runs kernels made for this network, which takes up to half a minute to make.
+        `compiled`: training on a GPU runs kernels compiled for this network. Compiling takes up to half a minute.
         """
         other = copy.deepcopy(self)
         other._half, other.compiled = half, compiled
@@ -106,47 +95,47 @@ class Network:
         return other
 
     def starts_as(self, other: Network) -> bool:
-        """Whether both have the same layers and the same first weights, on whatever devices."""
+        """Whether both networks have the same layers and the same initial weights. Devices may differ."""
         mine, theirs = ((n.fingerprint, n.start.voted.cpu(), n.start.floats.cpu()) for n in (self, other))
         return mine[0] == theirs[0] and all(map(torch.equal, mine[1:], theirs[1:]))
 
     def as_products(self) -> Network:
-        """The same function with its layers written as matrix products: see products.py for what that is good for."""
+        """The same function with its layers as matrix products (products.py says why)."""
         other = copy.copy(self)
         other._batch = as_products(self._batch, self._half)
         return other
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Eight bytes that two networks share only if their layers have the same names and shapes."""
+        """Eight bytes: a hash of the names and shapes of all layers."""
         layout = repr([(slot.name, slot.shape) for slot in (*self.voted, *self.floats)])
         return hashlib.blake2b(layout.encode(), digest_size=8).digest()
 
     @property
     def norms(self) -> dict[str, torch.Size]:
-        """The names and shapes of batch-norm statistics."""
+        """Names and shapes of the batch-norm statistics."""
         return {name: buffer.shape for name, buffer in self._norm_buffers().items()}
 
     def standardise(self, voted_D: Tensor) -> Tensor:
-        """Every layer's weights divided by their standard deviation."""
+        """Divide each layer's weights by their standard deviation."""
         parts = [voted_D[slot.start : slot.stop] for slot in self.voted]
         return torch.cat([part / part.std(correction=0).clamp_min(1e-12) for part in parts])
 
     def __call__(self, voted_D: Vector, floats_F: Vector, x_B: Tensor) -> Tensor:
-        """Outputs for one batch, normalised by that batch."""
+        """Outputs for one batch. Batch norm uses the statistics of that batch."""
         return self._run(self._batch, self._parameters(voted_D, floats_F), x_B)
 
     @property
     def sizes(self) -> tuple[list[int], list[int]]:
-        """Of the parts of the voted and of the float vector."""
+        """Sizes of the voted parameters and of the float parameters."""
         return [slot.size for slot in self.voted], [slot.size for slot in self.floats]
 
     def loss(self, voted_D: Vector, floats_F: Vector, x_B: Tensor, y_B: Tensor) -> Tensor:
-        """The loss of one client on one batch."""
+        """Loss of one client on one batch."""
         return self._loss(self(voted_D, floats_F, x_B), y_B)
 
     def operations(self, x_B: Tensor) -> int:
-        """Multiplications and additions of a forward pass on such a batch."""
+        """Number of multiplications and additions in a forward pass on a batch of this shape."""
         if x_B.shape not in self._operations:
             few = x_B[: min(2, len(x_B))]
             with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -155,26 +144,26 @@ class Network:
         return self._operations[x_B.shape]
 
     def calibrate(self, weights: Weights, x: Tensor) -> State:
-        """The batch-norm statistics of these weights on `x`, for networks that see one input at a time."""
+        """Measure batch-norm statistics on `x`. With them the network can take one input at a time."""
         statistics = {name: torch.zeros_like(buffer) for name, buffer in self._norm_buffers().items()}
         self._tracking.train()
         self._run(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, x)
         return statistics
 
     def calibrated(self, weights: Weights, statistics: State, x_B: Tensor) -> Tensor:
-        """Outputs normalised by `statistics` instead of the batch."""
+        """Outputs for one batch. Batch norm uses `statistics`, not the batch."""
         self._tracking.eval()
         return self._run(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, x_B)
 
     def module(self, weights: Weights, statistics: State) -> nn.Module:
-        """An ordinary module in evaluation mode that holds these weights and batch-norm statistics."""
+        """An ordinary nn.Module in evaluation mode with these weights and batch-norm statistics."""
         module = copy.deepcopy(self._tracking)
         parameters = self._parameters(weights.voted.float(), weights.floats)
         module.load_state_dict({**parameters, **statistics}, strict=False)
         return module.eval().requires_grad_(False)
 
     def check(self, shape: Sequence[int], classes: int) -> None:
-        """Try one client and a stack of two on random inputs; say which layer cannot work, before round 1 fails."""
+        """Run one client and a stack of two on random inputs. A failure is a ModelError that names the layer."""
         path: list[str] = []
         trial = copy.deepcopy(self)
         for name, layer in (*trial._tracking.named_modules(), *trial._batch.named_modules()):
@@ -197,8 +186,8 @@ class Network:
         ]
         if twice:
             raise ModelError(
-                f"batch norm {', '.join(twice)} runs more than once in a forward pass, but has statistics for one "
-                "place: give every place a batch norm of its own"
+                f"batch norm {', '.join(twice)} runs more than once in a forward pass, expected once: its statistics "
+                "are of one place; use a separate batch norm in every place"
             )
         if not isinstance(y, Tensor) or y.shape != (2, 2, classes):
             got = f"outputs of shape {tuple(y.shape[2:])}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
@@ -208,7 +197,7 @@ class Network:
             )
 
     def _draw(self, key: Key) -> Weights:
-        """Kaiming weights and no bias, drawn from the key and nothing else; other parameters as the module has them."""
+        """Initial weights: Kaiming from this key alone, biases zero, other parameters as the module has them."""
         generator = key.torch("init")
         for layer in self._batch.modules():
             if isinstance(layer, VOTABLE):
@@ -224,7 +213,7 @@ class Network:
         return y.float() if self._half else y
 
     def _parameters(self, voted_D: Vector, floats_F: Vector) -> dict[str, Tensor]:
-        # split, not slices: the gradient of a slice is as large as the whole vector, for every layer
+        # split instead of slices: the gradient of each slice would be as large as the whole vector
         parts = [
             part
             for vector, sizes in zip((voted_D, floats_F), self.sizes, strict=True)
@@ -238,50 +227,12 @@ class Network:
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """Images (..., channels, height, width) with the channels of a pixel side by side, as tensor cores like them."""
+    """Images (..., channels, height, width), contiguous by pixel: the layout that tensor cores prefer."""
     x = x.movedim(-3, -1).contiguous()
     *front, height, width, channels = x.shape
-    # in so many words, since one channel could be read either way
+    # explicit strides: with one channel, torch could take either layout
     strides = (*x.stride()[:-3], 1, width * channels, channels)
     return x.as_strided((*front, channels, height, width), strides)
-
-
-def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[str]:
-    """The names of the weights that are voted on. A weight shared with a layer kept float is float."""
-    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, VOTABLE)}
-    if keep_float is None:
-        linear = [name for name, layer in layers.items() if isinstance(layer, nn.Linear)]
-        keep_float = (linear or list(layers))[-1:]
-    for pattern in keep_float:
-        if not any(fnmatchcase(name, pattern) for name in layers):
-            raise ModelError(
-                f"keep_float names {pattern!r}, which is no layer with weights; there are: {', '.join(layers)}"
-            )
-    kept = {id(layer.weight) for name, layer in layers.items() if any(fnmatchcase(name, p) for p in keep_float)}
-    voted = {id(layer.weight) for layer in layers.values()} - kept
-    return {name for name, parameter in module.named_parameters() if id(parameter) in voted}
-
-
-def _bare(module: nn.Module) -> nn.Module:
-    """A copy whose batch norms have no parameters and record the statistics of the last batch."""
-    # in a Sequential, so that every layer has a parent
-    copied = nn.Sequential(copy.deepcopy(module).float().cpu().requires_grad_(False))
-    for parent in list(copied.modules()):
-        for name, layer in list(parent._modules.items()):  # named_children leaves out a layer's second use
-            if isinstance(layer, _BatchNorm):
-                kind = next(norm for norm in NORMS if isinstance(layer, norm))
-                setattr(parent, name, kind(layer.num_features, layer.eps, momentum=1.0, affine=False))
-    return copied[0]
-
-
-def _by_batch(bare: nn.Module) -> nn.Module:
-    """A copy that normalises by the batch alone."""
-    copied = nn.Sequential(copy.deepcopy(bare))
-    for parent in list(copied.modules()):
-        for name, layer in list(parent._modules.items()):
-            if isinstance(layer, _BatchNorm):
-                setattr(parent, name, StaticBatchNorm(layer.eps))
-    return copied[0]
 
 
 def _slots(parameters: dict[str, nn.Parameter]) -> tuple[Slot, ...]:

@@ -1,35 +1,35 @@
-"""Layers as plain matrix products, for small networks of many clients that are compiled into shared GPU kernels.
+"""Layers as matrix products, so that many clients with small networks share compiled GPU kernels.
 
-Under vmap a convolution becomes one with as many groups as there are clients, which libraries run a group at a time.
-As patches times weights it becomes one batched product; a compiler makes the patches, and sums their gradients, in
-one kernel each. Without one this would be slower than a convolution.
+Under vmap a convolution gets one group per client, and libraries run the groups one after the other. Written as patches
+times weights it is one batched product. The compiler builds the patches in one kernel and sums their gradients in
+another; without a compiler, a convolution is faster.
 """
 
 from __future__ import annotations
-
-import copy
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-ALIGNED = 8  # numbers, in whose multiples tensor cores like rows to be
+from fedvote.network.replace_layers import replace_layers
+
+ALIGNED = 8  # tensor cores prefer rows whose length is a multiple of this
 
 
 class Patches(nn.Module):
-    """A two-dimensional convolution of images as a product: every output pixel's patch of input, times the weights."""
+    """A 2D convolution as a matrix product: the input patch of every output pixel, times the weights."""
 
     def __init__(self, layer: nn.Conv2d, in_bfloat16: bool):
         super().__init__()
         self.weight, self.bias, self.in_bfloat16 = layer.weight, layer.bias, in_bfloat16
         self.stride, self.dilation = layer.stride, layer.dilation
-        around = layer._reversed_padding_repeated_twice  # of width, then height: before, after
-        self.padding = (0, 0, *around) if any(around) else ()
+        padding = layer._reversed_padding_repeated_twice  # left, right, top, bottom
+        self.padding = (0, 0, *padding) if any(padding) else ()
 
     def forward(self, x: Tensor) -> Tensor:
         outputs, channels, *kernel = self.weight.shape
         x = x.movedim(1, -1)
-        x = x.bfloat16() if self.in_bfloat16 else x  # which is what would be made of the patches, many times as large
+        x = x.bfloat16() if self.in_bfloat16 else x  # cast here: the patches are many times larger
         x = F.pad(x, self.padding) if self.padding else x
         (dy, dx), (sy, sx) = self.dilation, self.stride
         height, width = (
@@ -51,7 +51,7 @@ class Patches(nn.Module):
 
 
 class Product(nn.Module):
-    """A linear layer, written so that the gradient of its weights comes out as these lie in memory."""
+    """A linear layer whose weight gradient has the same memory layout as the weights."""
 
     def __init__(self, layer: nn.Linear):
         super().__init__()
@@ -65,18 +65,17 @@ class Product(nn.Module):
 
 
 def as_products(module: nn.Module, in_bfloat16: bool) -> nn.Module:
-    """A copy with the same parameters by the same names; layers that cannot be rewritten stay as they are."""
-    copied = nn.Sequential(copy.deepcopy(module))  # in a Sequential, so that every layer has a parent
-    for parent in list(copied.modules()):
-        for name, layer in list(parent._modules.items()):  # named_children leaves out a layer's second use
-            if type(layer) is nn.Conv2d and layer.groups == 1 and layer.padding_mode == "zeros":
-                setattr(parent, name, Patches(layer, in_bfloat16))
-            elif type(layer) is nn.Linear:
-                setattr(parent, name, Product(layer))
-    return copied[0]
+    """A copy with the same parameter names. Layers that cannot be rewritten stay as they are."""
+
+    def product(layer: nn.Module) -> nn.Module | None:
+        if type(layer) is nn.Conv2d and layer.groups == 1 and layer.padding_mode == "zeros":
+            return Patches(layer, in_bfloat16)
+        return Product(layer) if type(layer) is nn.Linear else None
+
+    return replace_layers(module, product)
 
 
 def aligned(rows: Tensor) -> Tensor:
-    """Filled up with zeros, which change no product."""
+    """Pad rows with zeros to a multiple of ALIGNED. Products do not change."""
     missing = -rows.shape[-1] % ALIGNED
     return F.pad(rows, (0, missing)) if missing else rows

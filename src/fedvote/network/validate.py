@@ -1,4 +1,4 @@
-"""What in a network cannot be trained by vote: one sentence a layer, with the fix."""
+"""Find the layers of a network that cannot be trained by vote."""
 
 from __future__ import annotations
 
@@ -9,20 +9,11 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
 from fedvote.errors import ModelError
-
-VOTABLE = (
-    nn.Linear,
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
+from fedvote.network.voted_weights import VOTABLE
 
 
 def problems(module: nn.Module) -> list[str]:
-    """One sentence for every layer that cannot be trained by vote, with the fix; empty if there is none."""
+    """One sentence, with the fix, for every layer that cannot be trained by vote."""
     found = []
     for name, layer in module.named_modules():
         kind, where = type(layer).__name__, name or "the network itself"
@@ -30,17 +21,17 @@ def problems(module: nn.Module) -> list[str]:
             found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
             continue
         if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
-            found.append(f"{where} ({kind}) is recurrent and cannot be stacked: build it from nn.Linear")
+            found.append(f"{where} ({kind}) is recurrent and cannot run as a stack of clients: build it from nn.Linear")
         if isinstance(layer, _DropoutNd) and layer.p > 0:
             found.append(f"{where} ({kind}) draws random numbers outside the run's seed: remove it or set p=0")
         if isinstance(layer, nn.RReLU):
             found.append(f"{where} (RReLU) draws random numbers outside the run's seed: use nn.LeakyReLU")
         if isinstance(layer, nn.SyncBatchNorm):
-            found.append(f"{where} (SyncBatchNorm) mixes processes: use nn.BatchNorm2d")
+            found.append(f"{where} (SyncBatchNorm) mixes statistics of several processes: use nn.BatchNorm2d")
         if isinstance(layer, _InstanceNorm) and layer.track_running_stats:
             found.append(f"{where} ({kind}) keeps running statistics: set track_running_stats=False")
         if is_parametrized(layer) or (isinstance(layer, VOTABLE) and "weight" not in layer._parameters):
-            found.append(f"{where} ({kind}) computes its weights from others: remove its parametrizations")
+            found.append(f"{where} ({kind}) computes its weights from other tensors: remove its parametrizations")
         for parameter_name, p in layer.named_parameters(recurse=False):
             if not p.is_floating_point():
                 found.append(f"{where} ({kind}) has {parameter_name} of {p.dtype}: make it float32")

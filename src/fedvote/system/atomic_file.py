@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ENDING = ".part"  # of the name of a file that is being written
+ENDING = ".part"  # suffix of a file that is still being written
 
 
 @contextmanager
 def atomic_file(path: Path, *, secret: bool = False) -> Iterator[Path]:
-    """Where to write what is to be in `path`; it takes that place when all of it is on the disk.
+    """Yield a temporary path to write to. It replaces `path` once its content is on the disk.
 
-    `secret`: for the owner's eyes alone, from the first byte.
+    `secret`: only the owner can read the file, from its first byte on.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}{ENDING}")  # no other process writes there
@@ -22,10 +22,10 @@ def atomic_file(path: Path, *, secret: bool = False) -> Iterator[Path]:
         try:
             part.touch(0o600 if secret else 0o666)
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from error  # the name that was asked for
+            raise OSError(error.errno, error.strerror, str(path)) from error  # name the requested file
         mode = part.stat().st_mode
         yield part
-        part.chmod(mode)  # as all files here: some libraries let nobody else read what they write
+        part.chmod(mode)  # undo libraries that make their files readable by the owner alone
         with part.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, path)
@@ -39,9 +39,9 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def try_writing(path: Path) -> None:
-    """An OSError if nothing can be written there; otherwise nothing is changed."""
+    """Raise an OSError if the file cannot be written. Nothing changes on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    there = path.exists()
+    existed = path.exists()
     path.touch()
-    if not there:
+    if not existed:
         path.unlink()

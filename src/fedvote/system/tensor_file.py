@@ -1,4 +1,4 @@
-"""Named tensors as a safetensors file, which is there whole or not at all."""
+"""Named tensors as a safetensors file, written atomically."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fedvote.system.atomic_file import atomic_file
 
 
 def save_tensors(path: Path, tensors: State, about: Mapping[str, str] | None = None, *, secret: bool = False) -> None:
-    """Write them; `secret`: for the owner's eyes alone."""
+    """Write the tensors. `about`: metadata; `secret`: only the owner can read the file."""
     with atomic_file(path, secret=secret) as part:
         try:
             save_file(tensors, part, dict(about) if about else None)
-        except SafetensorError as error:  # which is all that the library says of a disk that is full
+        except SafetensorError as error:  # all that the library says about a full disk
             raise ConfigError(
-                f"{path} cannot be written ({error}): make room for it and go on with the run; what was there is kept"
+                f"{path} cannot be written ({error}): make room on the disk and resume the run; the old file is kept"
             ) from error

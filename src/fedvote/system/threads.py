@@ -1,4 +1,4 @@
-"""Work that is done one piece a core: what is small goes faster so than every piece on all of them."""
+"""One item per core: faster for small items than every item on all cores."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Result = TypeVar("Result")
 
 
 def on_every_core(do: Callable[[Item], Result], items: Sequence[Item], most: int | None = None) -> list[Result]:
-    """[do(item) for item in items], on as many threads as there are cores, or `most`; raises what the first one raised.
+    """[do(item) for item in items], with one thread per core, at most `most` threads.
 
-    Gradients are on in every thread, as they are in a new one.
+    The first item that fails raises its error here. New threads have gradients on.
     """
     cores = torch.get_num_threads()
-    many = min(cores, len(items), most or cores)
-    if many <= 1:
+    threads = min(cores, len(items), most or cores)
+    if threads <= 1:
         return [do(item) for item in items]
     try:
-        with ThreadPoolExecutor(many, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             return list(pool.map(do, items))
     finally:
-        torch.set_num_threads(cores)  # for threads that are still to come
+        torch.set_num_threads(cores)  # for later threads

@@ -1,4 +1,4 @@
-"""The optimiser of local training, made new for every client and round."""
+"""The optimiser of local training. Every client starts a new one in every round."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedvote.errors import ConfigError
 if TYPE_CHECKING:
     from fedvote.method import Method
 
-# the optimisers of torch that step each element by itself: clients in one tensor must not mix
+# torch's optimisers that treat each element alone: clients that share a tensor must not mix
 ELEMENTWISE = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
 )  # fmt: skip
@@ -31,14 +31,14 @@ class LocalOptimizer:
 
     @property
     def plain_rate(self) -> float | None:
-        """The learning rate, if a step only subtracts that multiple of the gradients; else None."""
+        """The learning rate of plain SGD; None for any other optimiser."""
         return self.lr if self.name == "SGD" and not self.options else None
 
     def make(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
         if self.name not in ELEMENTWISE:
             raise ConfigError(
-                f"optimizer {self.name!r} is not one of torch.optim that steps element by element; "
-                f"known: {', '.join(ELEMENTWISE)}"
+                f"optimizer {self.name!r} is not an element-wise optimiser of torch.optim; "
+                f"choose one of {', '.join(ELEMENTWISE)}"
             )
         kind, known = getattr(torch.optim, self.name), _options_of(self.name)
         if unknown := self.options.keys() - known:
@@ -47,10 +47,10 @@ class LocalOptimizer:
             )
         options = {"lr": self.lr, **({"fused": True} if self.name in FUSED else {}), **self.options}
         try:
-            made: torch.optim.Optimizer = kind(parameters, **options)
+            optimizer: torch.optim.Optimizer = kind(parameters, **options)
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
             raise ConfigError(f"{self.name} refuses its options {options}: {error}") from error
-        return made
+        return optimizer
 
 
 def optimizer_of(method: Method) -> LocalOptimizer:

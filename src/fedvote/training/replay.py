@@ -1,9 +1,8 @@
-"""A local step of many clients on a GPU, recorded once as a CUDA graph and replayed ever after.
+"""A local step of many clients on a GPU, recorded once as a CUDA graph and then replayed.
 
-Where one client's step is large enough to be worth kernels of its own, clients run side by side on a few streams;
-their convolutions keep the layout that tensor cores like. Where it is small, all clients share each kernel, by vmap;
-kernels made for that share more (products.py).
-Either way the host says one word a step instead of thousands. What is computed does not depend on the recording.
+With a large network each client has its own kernels. Clients run side by side on a few streams, and convolutions keep
+the layout that tensor cores prefer. With a small network all clients share each kernel, by vmap; compiled kernels share
+more (products.py). The host launches one graph a step instead of thousands of kernels. Results do not change.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
     from fedvote.method import Method
 
 STREAMS = 8
-WARM_UP = 2  # runs before the recording, in which libraries choose their kernels
-RECORDINGS = 2  # that a network keeps
+WARM_UP = 2  # runs before the recording: libraries choose their kernels in them
+RECORDINGS = 2  # kept per network
 
 Shapes = list[tuple[tuple[int, ...], torch.dtype]]
 
 
 class Replay(Stack):
-    """A stack whose gradients are found by replaying a recording of how they were found the first time."""
+    """A stack that computes gradients by replaying a CUDA graph."""
 
     def __init__(
         self,
@@ -54,38 +53,38 @@ class Replay(Stack):
         recording.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(recording):
             for _ in range(WARM_UP):
-                self._find()
+                self._compute()
         torch.cuda.current_stream().wait_stream(recording)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, stream=recording, capture_error_mode="thread_local"):
-            self._find()
-        self.put(start)  # in place of what a stack that takes steps has made of it
-        del self.losses  # which nothing calls again, and which hold the network
+            self._compute()
+        self.put(start)  # the runs above may have taken steps
+        del self.losses  # not called again, and it holds the network
 
     def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
         self.x_KB[: len(x_KB)] = x_KB
         self.y_KB[: len(y_KB)] = y_KB
         self._graph.replay()
 
-    def _find(self) -> None:
+    def _compute(self) -> None:
         if self.together:
             super().gradients(self.x_KB, self.y_KB)
             return
-        here = torch.cuda.current_stream()
+        current = torch.cuda.current_stream()
         for stream in self._streams:
-            stream.wait_stream(here)
+            stream.wait_stream(current)
         for client in range(self.clients):
             with torch.cuda.stream(self._streams[client % len(self._streams)]), torch.enable_grad():
                 self._gradients_of(client, self.x_KB[client], self.y_KB[client])
         for stream in self._streams:
-            here.wait_stream(stream)
+            current.wait_stream(stream)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Which stacks a recording fits: those of this method and these shapes, of as many clients, or up to half fewer.
+    """A recording, for stacks of the same method and shapes with as many clients, or down to half as many.
 
-    All that was recorded is replayed, so that fewer clients are worth a recording of their own.
+    A replay always runs all recorded clients, so fewer than half deserve their own recording.
     """
 
     method: Method
@@ -100,27 +99,27 @@ _recordings: WeakKeyDictionary[Network, list[Recorded]] = WeakKeyDictionary()
 
 
 def replay_for(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> Replay:
-    """A recording that fits, at the weights of `start`: that of an earlier round where there is one."""
+    """A recording with the weights of `start`: one of an earlier round if it fits, else a new one."""
     batch, inputs = batches.index_KSB.shape[2], batches.examples.x
     shapes = [*((rows.shape[1:], rows.dtype) for rows in start), ((batch, *inputs.shape[1:]), inputs.dtype)]
-    known = _recordings.setdefault(network, [])
-    for recorded in known:
+    recordings = _recordings.setdefault(network, [])
+    for recorded in recordings:
         if recorded.fits(method, shapes, batches.clients):
             recorded.replay.put(start)
             return recorded.replay
-    del known[: len(known) - RECORDINGS + 1]
+    del recordings[: len(recordings) - RECORDINGS + 1]
     x_KB, y_KB = batches.at(0)
     together = is_small(network, x_KB[0])
     shaped = network.as_products() if network.compiled and together else network
     if network.compiled:
-        torch.compiler.reset()  # what was compiled before is recorded, and would only count against a limit
+        torch.compiler.reset()  # earlier functions are recorded; they would only count towards the compiler's limit
     sizes = parts_of(method, network, start)
     rate = optimizer_of(method).plain_rate if network.compiled and together else None
-    made = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes, rate)
-    known.append(Recorded(method, shapes, made))
-    return made
+    replay = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes, rate)
+    recordings.append(Recorded(method, shapes, replay))
+    return replay
 
 
 def forget(network: Network) -> None:
-    """Give the memory of a network's recordings back."""
+    """Free the memory of a network's recordings."""
     _recordings.pop(network, None)
