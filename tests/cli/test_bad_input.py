@@ -27,7 +27,7 @@ from tests.cli.command import SMALL, Command, Refusal
         ("data=mnist", "there is no dataset 'mnist': choose one of digits"),
         ("data=cifar10", "cifar10 is not complete"),
         ("partition=even", "partition 'even' is not known; known: iid"),
-        ("partition=writer", "digits does not say who wrote what"),
+        ("partition=writer", "digits does not name its writers"),
         ("partition.alpha=0", "alpha is 0.0, expected"),
         ("rounds=many", "rounds is 'many', expected a whole number"),
         ("rounds=0", "rounds is 0, expected"),

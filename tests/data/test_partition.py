@@ -173,7 +173,7 @@ def test_writers_are_chosen_by_the_generator(toy: Toy) -> None:
 
 def test_too_few_writers_or_none_are_refused(toy: Toy) -> None:
     rng = Key(0).numpy("partition")
-    with pytest.raises(DataError, match="toy does not say who wrote what"):
+    with pytest.raises(DataError, match="toy does not name its writers"):
         Writer().split(toy([0, 0], 1), 1, rng)
     with pytest.raises(DataError, match="2 writers with 1 or more samples, too few for 3 clients: ask for 2"):
         Writer().split(toy([0, 0], 1, writers=[0, 1]), 3, rng)

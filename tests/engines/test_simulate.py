@@ -122,7 +122,7 @@ def test_a_client_whose_training_makes_no_numbers_has_no_vote(method: Method, wi
     [
         (torch.arange(400), ConfigError, "client 1 examples 0 to 399, expected 0 to 199"),
         (torch.tensor([-1, 3]), ConfigError, "client 1 examples -1 to 3"),
-        (torch.arange(0), DataError, "client 1 has no examples to train on"),
+        (torch.arange(0), DataError, "client 1 has no training examples"),
     ],
 )
 def test_what_clients_own_is_checked(rows: Tensor, error: type[Exception], saying: str) -> None:

@@ -38,22 +38,22 @@ DATASETS: dict[str, Source] = {
 
 
 def load(name: str, folder: Path | str | None = None) -> Dataset:
-    """The named dataset, from files whose integrity was checked; `folder` is `data_folder()` unless given."""
+    """Load the named dataset from checked files; `folder` is `data_folder()` by default."""
     return _source(name).load(_folder(folder))
 
 
 def check(name: str, folder: Path | str | None = None) -> list[Status]:
-    """What became of each file that the dataset needs; an empty list where it needs none."""
+    """The status of each file that the dataset needs; empty if it needs none."""
     return _source(name).check(_folder(folder))
 
 
 def get(name: str, folder: Path | str | None = None, progress: Progress | None = None) -> None:
-    """Fetch what is missing or damaged from the publisher; files that are whole stay as they are."""
-    where = _folder(folder)
+    """Download missing and damaged files from the publisher. Intact files stay as they are."""
+    target = _folder(folder)
     try:
-        _source(name).get(where, progress)
+        _source(name).get(target, progress)
     except OSError as error:
-        raise DataError(f"cannot write {name} into {where} ({error}): choose another folder with --dir.") from error
+        raise DataError(f"cannot write {name} into {target} ({error}): choose another folder with --dir.") from error
 
 
 def _source(name: str) -> Source:

@@ -1,4 +1,4 @@
-"""A user's own data: arrays, tensors or torch datasets, checked once so that training need not."""
+"""Datasets from a user's own arrays, tensors or torch datasets, checked once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def from_arrays(
     writers: ArrayLike | None = None,
     name: str = "custom",
 ) -> Dataset:
-    """A dataset from arrays or tensors. Bytes stay bytes (and count as x / 255), anything else becomes float32.
+    """A dataset from arrays or tensors. uint8 inputs stay uint8 (training uses x / 255), others become float32.
 
-    Inputs of two axes, such as images without colour, get a channel in front: (h, w) becomes (1, h, w).
+    Inputs with two axes, such as grey images, get a channel axis: (h, w) becomes (1, h, w).
     """
     x, x2 = _inputs(x_train, "x_train"), _inputs(x_test, "x_test")
     y, y2 = _labels(y_train, "y_train"), _labels(y_test, "y_test")
@@ -40,14 +40,14 @@ def from_arrays(
         raise DataError(f"x_train has inputs of {_size(x)}, x_test of {_size(x2)}: give both the same shape.")
     names = _classes(y, y2, classes)
     center, scale = _scaling(mean, std, x.shape[1])
-    by = None if writers is None else _labels(writers, "writers")
-    if by is not None:
-        _same_length(x, by, "x_train", "writers")
-    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, by)
+    writer = None if writers is None else _labels(writers, "writers")
+    if writer is not None:
+        _same_length(x, writer, "x_train", "writers")
+    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer)
 
 
 def from_torch(train_dataset: Any, test_dataset: Any, **options: Any) -> Dataset:
-    """A dataset from two torch `Dataset`s of (x, y) pairs, read once; options as for `from_arrays`."""
+    """A dataset from two torch `Dataset`s of (x, y) pairs, read once. Options: see `from_arrays`."""
     x_train, y_train = _stack(train_dataset, "train_dataset")
     x_test, y_test = _stack(test_dataset, "test_dataset")
     return from_arrays(x_train, y_train, x_test, y_test, **options)
@@ -59,7 +59,7 @@ def _stack(dataset: Any, name: str) -> tuple[Tensor, Tensor]:
         xs = [_tensor(x, name) for x, _ in pairs]
         ys = [_tensor(y, name) for _, y in pairs]
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} has no length or does not give (x, y) pairs: {error}.") from error
+        raise DataError(f"{name} has no length or does not give (x, y) pairs ({error}): give a torch Dataset.") from error
     if not pairs:
         raise DataError(f"{name} is empty: give at least one (x, y) pair.")
     if len(shapes := {tuple(x.shape) for x in xs}) > 1:
@@ -68,7 +68,7 @@ def _stack(dataset: Any, name: str) -> tuple[Tensor, Tensor]:
 
 
 def _tensor(values: Any, name: str) -> Tensor:
-    """A copy, so that what a user does to an array later does not reach the dataset."""
+    """A copy: later changes to the user's array do not reach the dataset."""
     if isinstance(values, Tensor):
         return values.detach().cpu().clone()
     array = np.array(values)
@@ -103,7 +103,7 @@ def _classes(y: Tensor, y2: Tensor, classes: Sequence[str] | None) -> tuple[str,
     if classes is None:
         if present != list(range(len(present))):
             gap = f"{len(present)} labels from {present[0]} to {present[-1]}"
-            raise DataError(f"there are {gap}, expected 0 to {len(present) - 1}: renumber them, or name the classes.")
+            raise DataError(f"there are {gap}, expected 0 to {len(present) - 1}: renumber them, or pass `classes`.")
         return tuple(str(label) for label in present)
     if present[-1] >= len(classes):
         raise DataError(f"a label is {present[-1]}, expected 0 to {len(classes) - 1} for {len(classes)} classes.")

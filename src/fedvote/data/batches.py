@@ -1,4 +1,4 @@
-"""Which examples a client trains on in a round, and in which order."""
+"""The mini-batches that clients train on in a round."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fedvote.randomness import Key
 
 
 def draw_order(rows: Tensor, count: int, key: Key) -> Tensor:
-    """A client's examples in the order in which it takes `count` of them: all in random order, again and again."""
+    """The order in which a client takes `count` examples: all of its own shuffled, and again until there are enough."""
     generator, n = key.torch("batches"), rows.shape[0]  # faster than len, for thousands of clients
     if not n:
-        raise DataError(f"client {key.client} has no examples to train on; leave it out, or give it some")
+        raise DataError(f"client {key.client} has no training examples; leave it out, or give it some")
     passes = [rows[torch.randperm(n, generator=generator)] for _ in range(max(1, -(-count // n)))]
     return (torch.cat(passes) if len(passes) > 1 else passes[0])[:count]
 
@@ -29,10 +29,10 @@ def draw_batches(
     keys: Sequence[Key],
     orders: Sequence[Tensor] | None = None,
 ) -> Batches:
-    """Every client's mini-batches: its examples in random order, again and again, cut into batches.
+    """Every client's mini-batches, cut from its order of examples.
 
-    Where clients take different numbers of steps, all have as many batches as the longest turn needs; a client's first
-    batches do not depend on that. `orders`: drawn before by `draw_order`, for at least as many examples.
+    Every client gets as many batches as the client with the most steps; more batches do not change the first ones.
+    `orders`: the results of `draw_order` for at least as many examples, if they were drawn before.
     """
     device = examples.y.device
     steps_K = (steps,) * len(keys) if isinstance(steps, int) else tuple(steps)

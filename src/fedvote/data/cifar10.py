@@ -27,7 +27,7 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 IMAGE = (3, 32, 32)
 RECORD_NBYTES = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 
-# Five batches to train on, then the test batch.
+# Five training batches, then the test batch.
 BINARY = tuple(
     File(f"cifar-10-batches-bin/{name}", 30730000, f"sha256:{digest}")
     for name, digest in (
@@ -64,7 +64,7 @@ class CIFAR10(Source):
     archive: Remote = ARCHIVE  # holds `files`, under the same paths
 
     def expected(self, folder: Path) -> tuple[File, ...]:
-        """The format of which more files are here; the binary one where neither is."""
+        """The files of the format that is more complete in this folder; binary if neither is there."""
         return max(self.files, self.python_files, key=lambda files: sum((folder / f.path).is_file() for f in files))
 
     def load(self, folder: Path) -> Dataset:
@@ -76,17 +76,17 @@ class CIFAR10(Source):
         if all(status.ok for status in self.check(folder)):
             return
         archive = folder / self.archive.name
-        ours = not archive.exists()  # one that a user put there stays there
+        temporary = not archive.exists()  # a user's own archive stays
         fetch(self.archive, archive, self.by_hand(folder), progress)
         unpack(archive, self.files, folder)
-        if ours:
+        if temporary:
             archive.unlink()
 
 
 def unpack(archive: Path, files: tuple[File, ...], folder: Path) -> None:
-    """Exactly the expected files, each checked before it is in place; what else the archive holds is not touched."""
+    """Extract the expected files and no others. Each is checked before it is written."""
     with tarfile.open(archive) as tar:
-        members = {member.name: member for member in tar if member.isfile()}  # no links: they could lead absolute_name
+        members = {member.name: member for member in tar if member.isfile()}  # a link could lead out of the folder
         for file in files:
             if inspect(file, folder)[0].ok:
                 continue
@@ -107,18 +107,18 @@ def parse_binary(content: bytes) -> Batch:
 
 
 def parse_python(content: bytes) -> Batch:
-    """A pickled dict; the published ones hold Python 2 strings, which read as bytes."""
+    """Parse a pickled dict. The published ones hold Python 2 strings, which load as bytes."""
     batch = ArrayUnpickler(io.BytesIO(content), encoding="bytes").load()
     return batch[b"data"], np.array(batch[b"labels"])
 
 
 class ArrayUnpickler(pickle.Unpickler):
-    """A pickle can name any function to call; this one may name only what a numpy array is made of."""
+    """An unpickler for numpy arrays alone. An ordinary one would call any function that the file names."""
 
     def find_class(self, module: str, name: str) -> Any:
         match module.replace("numpy._core", "numpy.core"), name:
             case "numpy.core.multiarray", "_reconstruct":
-                return np.ndarray(0).__reduce__()[0]  # this function, wherever this numpy keeps it
+                return np.ndarray(0).__reduce__()[0]  # _reconstruct; its module differs by numpy version
             case "numpy", "ndarray" | "dtype":
                 return getattr(np, name)
         raise DataError(f"the pickle asks for {module}.{name}, expected a numpy array: do not trust this file.")

@@ -43,7 +43,7 @@ class Digits(Source):
 
 
 def is_test(labels: np.ndarray) -> np.ndarray:
-    """Every fifth image of each class: a stratified fifth that depends on no seed and no library's shuffling."""
+    """A mask of the test images: every fifth of each class. It depends on no seed and no library."""
     chosen = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         chosen[np.flatnonzero(labels == label)[4::5]] = True
@@ -54,6 +54,6 @@ def _bundled() -> tuple[np.ndarray, np.ndarray]:
     try:
         from sklearn.datasets import load_digits  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
-        raise DataError("digits comes with scikit-learn, which is missing: run `pip install scikit-learn`.") from error
+        raise DataError("digits needs scikit-learn, which is not installed: run `pip install scikit-learn`.") from error
     bunch = load_digits()
     return bunch.images, bunch.target

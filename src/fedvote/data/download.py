@@ -1,4 +1,4 @@
-"""Files from their publishers: resumed where they broke off, checked against a digest, in place only when whole."""
+"""Downloads that resume after a broken connection and are checked against a digest before they are put in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from fedvote.errors import DataError
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are done and the bytes in total."""
+"""Called with the number of bytes received and the total number of bytes."""
 
 ATTEMPTS = 5
 TIMEOUT_SECONDS = 30
@@ -23,7 +23,7 @@ CHUNK_NBYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Remote:
-    """A file at a publisher, by what it must be: size and digest are of the bytes as they travel."""
+    """A file on a publisher's server. Size and digest are of the file as transferred."""
 
     url: str
     nbytes: int
@@ -39,7 +39,7 @@ class Remote:
 
 
 def fetch(remote: Remote, target: Path, otherwise: str, progress: Progress | None = None) -> None:
-    """Download to `target`, going on from what an earlier attempt left. `otherwise` is what an offline user can do."""
+    """Download to `target`, resuming an earlier attempt. `otherwise`: advice for a user who is offline."""
     if target.is_file() and file_digest(target, remote.digest) == remote.digest:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,13 +47,13 @@ def fetch(remote: Remote, target: Path, otherwise: str, progress: Progress | Non
     _receive_all(remote, part, otherwise, progress)
     found = file_digest(part, remote.digest)
     if found != remote.digest:
-        part.unlink()  # nothing of it can be trusted, so nothing is resumed from it
+        part.unlink()  # do not resume from untrusted bytes
         raise DataError(f"{remote.url} has {found}, expected {remote.digest}: try again later, or {otherwise}.")
     part.replace(target)
 
 
 def _receive_all(remote: Remote, part: Path, otherwise: str, progress: Progress | None) -> None:
-    """Ask again, from where the connection broke, until all bytes are there."""
+    """Retry from where the connection broke until all bytes are there."""
     for _ in range(ATTEMPTS):
         if _nbytes(part) >= remote.nbytes:
             return
@@ -61,7 +61,7 @@ def _receive_all(remote: Remote, part: Path, otherwise: str, progress: Progress 
             _receive(remote, part, progress)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416:  # what is there is longer than what the server has: it is not this file
+            if error.code == 416:  # the part is longer than the server's file: not the same file
                 part.unlink(missing_ok=True)
             raise DataError(f"{remote.url} answered {error.code} {error.reason}: {otherwise}.") from error
         except urllib.error.URLError as error:
@@ -70,7 +70,7 @@ def _receive_all(remote: Remote, part: Path, otherwise: str, progress: Progress 
             continue
     if _nbytes(part) < remote.nbytes:
         done = f"{_nbytes(part)} of {remote.nbytes} bytes"
-        raise DataError(f"{remote.host} broke off {ATTEMPTS} times, {done} are here: run it again to go on from there.")
+        raise DataError(f"{remote.host} broke off {ATTEMPTS} times, {done} are here: run it again to resume.")
 
 
 def _receive(remote: Remote, part: Path, progress: Progress | None) -> None:
@@ -80,7 +80,7 @@ def _receive(remote: Remote, part: Path, progress: Progress | None) -> None:
         if not _resumes(response, done):
             done = 0
         with part.open("ab" if done else "wb") as file:
-            # one byte too many is enough to know, by the digest, that this is another file
+            # one byte too many is enough for the digest to show a wrong file
             while done <= remote.nbytes and (chunk := response.read(CHUNK_NBYTES)):
                 file.write(chunk)
                 done += len(chunk)
@@ -89,7 +89,7 @@ def _receive(remote: Remote, part: Path, progress: Progress | None) -> None:
 
 
 def _resumes(response: HTTPResponse, done: int) -> bool:
-    """A server may ignore the Range header and send everything from the start."""
+    """Whether the server honours the Range header. It may send the whole file instead."""
     return response.status == 206 and (response.headers["Content-Range"] or "").startswith(f"bytes {done}-")
 
 
@@ -98,7 +98,7 @@ def _nbytes(path: Path) -> int:
 
 
 def file_digest(path: Path, like: str) -> str:
-    """The digest of a file too large to hold in memory, made as `like` was."""
+    """The digest of a file, read in pieces, by the algorithm of `like`."""
     kind = like.partition(":")[0]
     with path.open("rb") as file:
         return f"{kind}:{hashlib.file_digest(file, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()}"

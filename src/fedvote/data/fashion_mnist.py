@@ -1,4 +1,4 @@
-"""Fashion-MNIST: 70,000 grey images of clothes, in the IDX format of MNIST, packed with gzip or not.
+"""Fashion-MNIST: 70,000 grey images of clothes, in the IDX format of MNIST, with or without gzip.
 
 H. Xiao, K. Rasul, R. Vollgraf: Fashion-MNIST, a novel image dataset for benchmarking machine learning algorithms, 2017.
 """
@@ -21,7 +21,7 @@ from fedvote.errors import DataError
 MEAN, STD = (0.2860,), (0.3530,)
 CLASSES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 
-# Of the unpacked content, so that a copy packed anew is as good as the published one.
+# Sizes and digests of the unpacked content: a copy that was packed again is as good as the published one.
 FILES = tuple(
     File(f"fashion-mnist/{name}", nbytes, f"sha256:{digest}")
     for name, nbytes, digest in (
@@ -46,7 +46,7 @@ class FashionMNIST(Source):
     name: str = "fashion-mnist"
     about: str = "clothes, 28 x 28 grey, 10 classes, 60,000 + 10,000 images"
     files: tuple[File, ...] = FILES
-    remotes: tuple[Remote, ...] = REMOTES  # one for each of `files`, in their order
+    remotes: tuple[Remote, ...] = REMOTES  # one for each of `files`, in the same order
 
     def load(self, folder: Path) -> Dataset:
         x_train, y_train, x_test, y_test = (
@@ -67,16 +67,16 @@ class FashionMNIST(Source):
 
 
 def parse_idx(content: bytes, name: str) -> torch.Tensor:
-    """IDX: two zero bytes, the type (8: unsigned bytes), the number of axes, each axis as 4 bytes, then the values."""
+    """Parse IDX: two zero bytes, the type (8: uint8), the number of axes, each axis in 4 bytes, then the values."""
     ndim = content[3] if content[:3] == b"\x00\x00\x08" else 0
     start = 4 + 4 * ndim
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))
     if ndim == 0 or len(content) != start + math.prod(shape):
-        raise DataError(f"{name} is not an IDX file of bytes: {len(content)} bytes for the shape {shape}; delete it.")
+        raise DataError(f"{name} is not an IDX file of bytes: {len(content)} bytes for shape {shape}; delete it.")
     values = np.frombuffer(content, np.uint8, offset=start).reshape(shape)
     return torch.from_numpy(values.copy())
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
-    """One file's progress as a part of all files' progress."""
+    """Turn the progress of one file into the progress of all files."""
     return progress and (lambda done, _: progress(before + done, total))

@@ -1,7 +1,7 @@
 """FEMNIST: handwritten characters by writer, from a user's own LEAF sampling (JSON).
 
 S. Caldas et al.: LEAF, a benchmark for federated settings, 2018. https://github.com/TalwalkarLab/leaf
-White paper is 1.0 and ink 0.0, LEAF's convention. Samplings differ, so structure is checked here and not digests.
+White paper is 1.0 and ink 0.0, as in LEAF. Samplings differ, so the structure is checked, not a digest.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FEMNIST(Source):
         return Dataset(self.name, train, test, CLASSES, torch.from_numpy(arrays["writer_train"]))
 
     def check(self, folder: Path) -> list[Status]:
-        """A status for each JSON file that is there: reading it all is the only way to know."""
+        """The status of each JSON file. Only reading all of it can tell."""
         statuses = []
         for split in SPLITS:
             paths = _json_files(folder, split)
@@ -91,7 +91,7 @@ def _check_file(path: Path) -> Status:
 
 
 def parsed(paths: dict[str, list[Path]], cache: Path) -> Arrays:
-    """Reading JSON takes a hundred times as long as reading arrays, so the result is kept beside the files."""
+    """The arrays of all files, cached beside them: JSON takes a hundred times as long to read."""
     key = _fingerprint(paths)
     arrays = _read_cache(cache, key)
     if arrays is None:
@@ -104,7 +104,7 @@ def parsed(paths: dict[str, list[Path]], cache: Path) -> Arrays:
 
 
 def _gather(paths: list[Path]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All writers of all files, in the order of their names: images, labels and who wrote each."""
+    """Images, labels and writer numbers of all files, ordered by the writers' names."""
     writers: Writers = {}
     for path in paths:
         new = read_writers(path)
@@ -117,7 +117,7 @@ def _gather(paths: list[Path]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def read_writers(path: Path) -> Writers:
-    """One LEAF file: {"users": [...], "num_samples": [...], "user_data": {user: {"x": [[784]], "y": []}}}."""
+    """Read one LEAF file: {"users": [...], "num_samples": [...], "user_data": {user: {"x": [[784]], "y": []}}}."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -139,25 +139,25 @@ def _one_writer(path: Path, user: str, count: int, data: dict[str, Any]) -> tupl
         _refuse(path, f"the images of {user!r} do not have {PIXELS} numbers each")
     if not len(x) == len(y) == count:
         _refuse(path, f"{user!r} has {len(x)} images and {len(y)} labels, expected {count}")
-    if count and not (x.min() >= 0 and x.max() <= 1):  # written so that NaN is refused too
+    if count and not (x.min() >= 0 and x.max() <= 1):  # refuses NaN, too
         _refuse(path, f"{user!r} has pixels from {x.min()} to {x.max()}, expected 0 to 1")
     if count and not (y.dtype.kind == "i" and y.min() >= 0 and y.max() < len(CLASSES)):
         _refuse(path, f"{user!r} has labels that are not integers from 0 to {len(CLASSES) - 1}")
     return np.rint(x * 255).astype(np.uint8), y.astype(np.int64)
 
 
-def _refuse(path: Path, what: str) -> NoReturn:
-    raise DataError(f"{path}: {what}; delete it and make it again with LEAF.")
+def _refuse(path: Path, problem: str) -> NoReturn:
+    raise DataError(f"{path}: {problem}; delete it and make it again with LEAF.")
 
 
 def _fingerprint(paths: dict[str, list[Path]]) -> str:
-    """Changes when a file is added, removed, renamed or rewritten."""
+    """A hash that changes when a file is added, removed, renamed or rewritten."""
     facts = [(split, p.name, p.stat().st_size, p.stat().st_mtime_ns) for split in SPLITS for p in paths[split]]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def _read_cache(cache: Path, key: str) -> Arrays | None:
-    """A cache that is stale, damaged or not there is no error: the JSON files are what counts."""
+    """The cached arrays; None if the cache is missing, stale or damaged."""
     try:
         with cache.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return dict(stored) if str(stored["key"]) == key else None
@@ -167,7 +167,7 @@ def _read_cache(cache: Path, key: str) -> Arrays | None:
 
 def _write_cache(cache: Path, arrays: dict[str, Any]) -> None:
     partial = cache.with_name(f"{cache.stem}.{os.getpid()}.tmp.npz")
-    with contextlib.suppress(OSError):  # a read-only folder only costs the time to parse again
+    with contextlib.suppress(OSError):  # in a read-only folder there is no cache
         try:
             np.savez(partial, **arrays)
             partial.replace(cache)

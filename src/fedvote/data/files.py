@@ -1,4 +1,4 @@
-"""A file that a dataset needs: where it lies, how long it is, and the digest that its content must have."""
+"""Files that a dataset needs, and the checks of their size and digest."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ State = Literal["present", "missing", "truncated", "wrong digest", "damaged"]
 
 @dataclass(frozen=True)
 class File:
-    """Size and digest are of the content: `path` itself, or `path`.gz unpacked, because gzip headers vary."""
+    """A file that may be stored plain or as `path`.gz. Size and digest are of the unpacked content."""
 
     path: str  # below the data folder
     nbytes: int
-    digest: str  # "sha256:..." or "md5:...", whichever the publisher gives or the published file was measured with
+    digest: str  # "sha256:..." or "md5:..."
 
     def copies(self, folder: Path) -> list[Path]:
-        """Where it is: plain, packed, both or nowhere."""
+        """The copies in the folder: plain, packed, both or none."""
         plain = folder / self.path
         return [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
 
 
 @dataclass(frozen=True)
 class Status:
-    """What became of one expected file, in words that a user can act on."""
+    """The state of one expected file."""
 
     path: Path
     state: State
@@ -44,13 +44,13 @@ class Status:
 
 
 def digest_of(content: bytes, like: str) -> str:
-    """The digest of the content, made with the algorithm that `like` names before its colon."""
+    """The digest of the content, by the algorithm of `like`."""
     kind = like.partition(":")[0]
     return f"{kind}:{hashlib.new(kind, content, usedforsecurity=False).hexdigest()}"
 
 
 def judge(content: bytes, file: File, path: Path) -> Status:
-    """Whether the content is that of the file, wherever the content came from."""
+    """Compare content with the expected size and digest. `path` names the content in the status."""
     if len(content) < file.nbytes:
         return Status(path, "truncated", f"{len(content)} bytes", f"{file.nbytes}")
     found = digest_of(content, like=file.digest)
@@ -65,7 +65,7 @@ def _short(digest: str) -> str:
 
 
 def inspect(file: File, folder: Path) -> tuple[Status, bytes]:
-    """The file's status and its content. Of a plain and a packed copy, a good one wins."""
+    """The status and content of a file. If one of its copies is intact, that one counts."""
     results = []
     for path in file.copies(folder):
         results.append(_inspect_at(path, file))

@@ -1,4 +1,4 @@
-"""Who has what: class counts by client, and a drawing of them for a terminal of 80 columns."""
+"""Class counts by client, and a picture of them for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 CLIENTS_SHOWN = 40
-WIDE_CLASSES = 20  # up to here every class has a column with its name above it
-COLUMNS = 64  # what is left of 80 for the classes
-SHADES = " ·░▒▓█"  # none, and then fifths of the largest share
+WIDE_CLASSES = 20  # with more classes, columns are one character wide
+COLUMNS = 64  # characters for all classes together
+SHADES = " ·░▒▓█"  # none, then fifths of the largest share
 
 
 def class_counts(data: Dataset, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """(N, C): how many examples of each class each client has."""
+    """(N, C): the number of examples by client and class."""
     y = data.train.y.cpu().numpy()
     return np.stack([np.bincount(y[part], minlength=len(data.classes)) for part in parts])
 
 
 def picture(data: Dataset, parts: Sequence[np.ndarray]) -> RenderableType:
-    """A row a client, a column a class, the darker the larger the class's share of the client's examples."""
+    """One row per client, one column per class. Darker: a larger share of the client's examples."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -46,7 +46,7 @@ def picture(data: Dataset, parts: Sequence[np.ndarray]) -> RenderableType:
 
 
 def _columns(classes: Sequence[str], counts_NC: np.ndarray) -> tuple[list[str], int, np.ndarray]:
-    """Heads, the width of a column, and the counts; many classes get one character each, too many share one."""
+    """Column heads, column width, and counts by column. Very many classes share columns."""
     if len(classes) <= WIDE_CLASSES:
         fits = COLUMNS // len(classes) - 1
         return list(classes), max(2, min(fits, max(map(len, classes)))), counts_NC

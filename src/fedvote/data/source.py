@@ -1,4 +1,4 @@
-"""Where a dataset comes from: the contract of every dataset that has a name."""
+"""The contract of a named dataset: load, check and fetch its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedvote.errors import DataError
 
 
 def data_folder() -> Path:
-    """$FEDVOTE_DATA, else fedvote/data in the user's cache folder."""
+    """$FEDVOTE_DATA, or fedvote/data in the user's cache folder."""
     if chosen := os.environ.get("FEDVOTE_DATA"):
         return Path(chosen).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
@@ -23,7 +23,7 @@ def data_folder() -> Path:
 
 @dataclass(frozen=True)
 class Source(ABC):
-    """A dataset by name: the files it is read from, and how to read, check and fetch them."""
+    """A named dataset, and how to load, check and fetch its files."""
 
     name: str
     about: str  # one line
@@ -31,14 +31,14 @@ class Source(ABC):
 
     @abstractmethod
     def load(self, folder: Path) -> Dataset:
-        """The dataset, from files whose integrity was checked."""
+        """The dataset, read from checked files."""
 
     @abstractmethod
     def get(self, folder: Path, progress: Progress | None = None) -> None:
-        """Fetch what is missing or damaged from the publisher."""
+        """Download missing and damaged files from the publisher."""
 
     def expected(self, folder: Path) -> tuple[File, ...]:
-        """The files that this folder should hold: where a publisher offers several formats, the one begun."""
+        """The files that this folder should hold. Of several formats, the one that is there."""
         return self.files
 
     def check(self, folder: Path) -> list[Status]:
@@ -46,7 +46,7 @@ class Source(ABC):
         return [inspect(file, folder)[0] for file in self.expected(folder)]
 
     def read(self, folder: Path) -> list[bytes]:
-        """The checked content of every expected file, in order; DataError where one is missing or damaged."""
+        """The checked content of every expected file, in order. A missing or damaged file is a DataError."""
         statuses, contents = zip(*(inspect(file, folder) for file in self.expected(folder)), strict=True)
         if any(status.state == "missing" for status in statuses):
             raise DataError(f"{self.name} is not complete in {folder}: {self.how_to_get(folder)}.")
@@ -56,14 +56,14 @@ class Source(ABC):
         return list(contents)
 
     def command(self, folder: Path) -> str:
-        """What a user types to get the dataset into this folder."""
+        """The command that downloads the dataset into this folder."""
         return f"fedvote data get {self.name}" + ("" if folder == data_folder() else f" --dir {folder}")
 
     def how_to_get(self, folder: Path) -> str:
         return f"run `{self.command(folder)}`, or {self.by_hand(folder)}"
 
     def by_hand(self, folder: Path) -> str:
-        """What a user without a connection does: every file that is absent, and the folder it belongs in."""
+        """Advice for a user who is offline: the missing files and their folder."""
         absent = [folder / file.path for file in self.expected(folder) if not file.copies(folder)]
         names = ", ".join(path.name for path in absent)
         return f"put {names} in {absent[0].parent} yourself" if absent else f"replace the files in {folder} yourself"

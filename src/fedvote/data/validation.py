@@ -1,4 +1,4 @@
-"""Judging by training examples that no client has, to choose by: what was chosen by the test examples is not tested."""
+"""A validation set: training examples that no client has, to choose settings by instead of the test examples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fedvote.errors import DataError
 
 
 def hold_out(data: Dataset, share: float, rng: np.random.Generator) -> Dataset:
-    """The same data without its test examples: this share of the training examples is in their place."""
-    held = round(share * len(data.train))
-    if not 0 < held < len(data.train):
+    """The same data with this share of the training examples in place of the test examples."""
+    count = round(share * len(data.train))
+    if not 0 < count < len(data.train):
         has = f"{data.name} has {len(data.train)} training samples"
-        raise DataError(f"{has}, of which data.validation = {share} holds out {held}: expected some, and not all.")
+        raise DataError(f"{has}, of which data.validation = {share} holds out {count}: expected some, and not all.")
     order = torch.from_numpy(rng.permutation(len(data.train)))
-    out, kept = order[:held].sort().values, order[held:].sort().values
+    held_out, kept = order[:count].sort().values, order[count:].sort().values
     writers = None if data.writers is None else data.writers[kept]
-    return replace(data, train=data.train.rows(kept), test=data.train.rows(out), writers=writers)
+    return replace(data, train=data.train.rows(kept), test=data.train.rows(held_out), writers=writers)

@@ -1,4 +1,4 @@
-"""Partitioners by name, and `divide`, which refuses divisions that cannot be trained on."""
+"""Partitioners by name, and `divide`, which checks their results."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ PARTITIONS: dict[str, type[Partition]] = {
 def divide(
     partition: Partition, data: Dataset, clients: int, rng: np.random.Generator, batch: int = 1
 ) -> list[np.ndarray]:
-    """The indices of each client's training examples, at least a batch each."""
+    """The indices of each client's training examples. Every client has at least one batch."""
     if clients < 1:
         raise ConfigError(f"clients is {clients}, expected 1 or more.")
     if clients > len(data.train):
         has = f"{data.name} has {len(data.train)} training samples"
         raise DataError(f"{has}, too few for {clients} clients: ask for {len(data.train)} clients or fewer.")
     parts = _indices(partition, partition.split(data, clients, rng), clients, len(data.train))
-    everyone = np.concatenate(parts)
-    if len(np.unique(everyone)) < len(everyone):
-        raise DataError(f"{partition} gives a sample to two clients, expected each to one: mend its split().")
+    indices = np.concatenate(parts)
+    if len(np.unique(indices)) < len(indices):
+        raise DataError(f"{partition} gives a sample to two clients, expected one client for each: fix its split().")
     smallest = min(range(clients), key=lambda client: len(parts[client]))
     if len(parts[smallest]) < max(batch, 1):
         has = f"client {smallest} has {len(parts[smallest]) or 'no'} samples of {data.name} by {partition}"
@@ -49,7 +49,7 @@ def divide(
 
 
 def _indices(partition: Partition, parts: Any, clients: int, samples: int) -> list[np.ndarray]:
-    """What a partitioner made, as arrays, if they are of examples that there are: it may be a user's own."""
+    """Check what a partitioner returned, since it may be a user's own. Returns arrays of int64."""
     if not isinstance(parts, Sequence) or len(parts) != clients:
         found = f"{len(parts)} parts" if isinstance(parts, Sequence) else contracts.kind(parts)
         contracts.refuse(partition, "split", found, f"a list with the indices of each of the {clients} clients")

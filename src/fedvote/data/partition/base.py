@@ -1,4 +1,4 @@
-"""What a partitioner is: a rule that deals the training examples to clients."""
+"""The contract of a partitioner: divide the training examples among clients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fedvote.core import Dataset
 
 @dataclass(frozen=True)
 class Partition(ABC):
-    """Hyperparameters as fields; all randomness comes from the generator that `split` is given."""
+    """Fields are hyperparameters. All randomness comes from the generator passed to `split`."""
 
     @abstractmethod
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """For each client the sorted int64 indices of its examples in `data.train`; no example has two clients."""
+        """The sorted int64 indices of each client's examples in `data.train`. No example has two clients."""
 
 
 def labels(data: Dataset) -> np.ndarray:

@@ -1,11 +1,11 @@
-"""Uneven classes, even sizes: every client has its own mixture of classes, drawn from a Dirichlet distribution.
+"""Uneven classes, even sizes: each client draws its mixture of classes from a Dirichlet distribution.
 
 T.-M. H. Hsu, H. Qi, M. Brown: Measuring the effects of non-identical data distribution for federated visual
 classification, 2019, section 3. The smaller alpha, the fewer classes a client has.
 
-Every example has one client and sizes are even, so that what clients get is milder than what is drawn for them: of 31
-clients with ten classes, the largest class is 54 % of a client's examples on average with alpha = 0.1, where 66 % were
-drawn, and 36 % with 0.5, where 39 % were. clients.json has what each of them got.
+Every example has one client and sizes are even, so clients get milder mixtures than they draw. With 31 clients and ten
+classes, a client's largest class has on average 54 % of its examples with alpha = 0.1 (66 % were drawn) and 36 % with
+0.5 (39 % were drawn). clients.json has the actual counts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition, labels
 from fedvote.errors import ConfigError, DataError
 
-TURN = 8  # examples a client draws before the next one does
-NEGLIGIBLE = 1e-12  # a mixture with less than this left on the classes that are left says nothing about them
+TURN = 8  # examples that a client draws before the next client
+NEGLIGIBLE = 1e-12  # with less weight on the remaining classes, a mixture cannot choose among them
 
 
 @dataclass(frozen=True)
 class Dirichlet(Partition):
     alpha: float = 0.5  # the smaller, the fewer classes a client has
-    min_samples: int = 0  # refuse to give any client fewer
+    min_samples: int = 0  # fewer for any client are an error
 
     def __post_init__(self) -> None:
         check_numbers(self.alpha, self.min_samples)
@@ -34,7 +34,7 @@ class Dirichlet(Partition):
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         if len(data.train) // clients < self.min_samples:
             have = f"{len(data.train)} samples give {clients} clients {len(data.train) // clients} each"
-            raise DataError(f"{have}, min_samples is {self.min_samples}: ask for fewer clients or fewer samples.")
+            raise DataError(f"{have}, min_samples is {self.min_samples}: lower clients or min_samples.")
         y = labels(data)
         # q_m ~ Dir(alpha 1_C)
         mixtures_NC = rng.dirichlet(np.full(len(data.classes), self.alpha), size=clients)
@@ -53,10 +53,10 @@ def check_numbers(alpha: float, min_samples: int) -> None:
 def take_turns(
     mixtures_NC: np.ndarray, sizes_N: np.ndarray, pool_C: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """How many examples of each class each client gets, until the pool is empty.
+    """(N, C): how many examples of each class each client gets.
 
-    One client after another would leave the last ones what nobody wanted. A few examples at a time, in a new order
-    each round, everyone meets the empty classes at the same time.
+    Clients draw a few examples at a time, in a new order each round, so they all meet empty classes at the same time.
+    Drawn client by client, the last ones would get only leftovers.
     """
     counts_NC = np.zeros(mixtures_NC.shape, dtype=np.int64)
     left_C, wanted_N = pool_C.copy(), sizes_N.copy()
@@ -70,11 +70,10 @@ def take_turns(
 
 
 def draw(mixture_C: np.ndarray, left_C: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Class counts of `number` draws by the mixture, renormalised over the classes that are left."""
+    """Class counts of `number` draws from the mixture, renormalised over the remaining classes."""
     drawn_C = np.zeros_like(left_C)
     while (missing := number - drawn_C.sum()) > 0:
-        open_C = left_C > drawn_C
-        weights_C = mixture_C * open_C
+        weights_C = mixture_C * (left_C > drawn_C)
         if weights_C.sum() < NEGLIGIBLE:
             weights_C = (left_C - drawn_C).astype(float)
         more_C = rng.multinomial(missing, weights_C / weights_C.sum())
@@ -83,7 +82,7 @@ def draw(mixture_C: np.ndarray, left_C: np.ndarray, number: int, rng: np.random.
 
 
 def deal(y: np.ndarray, counts_NC: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Each class, shuffled, cut into the counts."""
+    """Shuffle each class and give every client its count of it."""
     hands: list[list[np.ndarray]] = [[] for _ in counts_NC]
     for label, counts_N in enumerate(counts_NC.T):
         pool = rng.permutation(np.flatnonzero(y == label))

@@ -1,4 +1,4 @@
-"""Every client a random sample of everything: sizes differ by one at most."""
+"""Every client gets a random sample of all examples. Sizes differ by one at most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few classes each: the examples sorted by label and cut into shards, of which every client gets some.
+"""Few classes each: examples are sorted by label and cut into shards, and every client gets some shards.
 
 B. McMahan et al.: Communication-efficient learning of deep networks from decentralized data, AISTATS 2017, section 3.
 """
@@ -16,7 +16,7 @@ from fedvote.errors import ConfigError
 
 @dataclass(frozen=True)
 class Shards(Partition):
-    shards_per_client: int = 2  # and so about as many classes
+    shards_per_client: int = 2  # about the number of classes of a client
 
     def __post_init__(self) -> None:
         if self.shards_per_client < 1:

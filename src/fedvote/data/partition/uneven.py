@@ -1,7 +1,7 @@
-"""Uneven classes, uneven sizes: every class is divided among the clients by shares drawn from a Dirichlet distribution.
+"""Uneven classes, uneven sizes: clients share every class by a draw from a Dirichlet distribution.
 
 M. Yurochkin et al.: Bayesian nonparametric federated learning of neural networks, ICML 2019, section 4. The smaller
-alpha, the fewer clients have most of a class, and the more their sizes differ.
+alpha, the fewer clients have most of a class, and the more sizes differ.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fedvote.data.partition.base import Partition, labels
 from fedvote.data.partition.dirichlet import check_numbers, deal
 from fedvote.errors import DataError
 
-TRIES = 1000  # divisions that are drawn before it is said that none will do
+TRIES = 1000  # draws before giving up
 
 
 @dataclass(frozen=True)
 class Uneven(Partition):
     alpha: float = 0.5  # the smaller, the fewer clients share a class
-    min_samples: int = 10  # divisions in which a client has fewer are drawn again
+    min_samples: int = 10  # draw again if a client has fewer
 
     def __post_init__(self) -> None:
         check_numbers(self.alpha, self.min_samples)
@@ -38,6 +38,6 @@ class Uneven(Partition):
             if counts_NC.sum(axis=1).min() >= self.min_samples:
                 return deal(y, counts_NC, rng)
         raise DataError(
-            f"none of {TRIES} divisions of {len(y)} samples by {self} gives each of {clients} clients as many as "
-            "min_samples: ask for fewer clients, fewer samples or a larger alpha."
+            f"none of {TRIES} divisions of {len(y)} samples by {self} gives each of {clients} clients min_samples: "
+            "ask for fewer clients, a smaller min_samples or a larger alpha."
         )

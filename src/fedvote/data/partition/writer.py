@@ -1,4 +1,4 @@
-"""A client is a person: all examples of one writer, for datasets that know who made what."""
+"""One client per writer, with all examples of that writer, for datasets that name the writers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedvote.errors import ConfigError, DataError
 
 @dataclass(frozen=True)
 class Writer(Partition):
-    min_samples: int = 1  # writers with fewer are not chosen
+    min_samples: int = 1  # writers with fewer examples are left out
 
     def __post_init__(self) -> None:
         if self.min_samples < 1:
@@ -21,7 +21,7 @@ class Writer(Partition):
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         if data.writers is None:
-            raise DataError(f"{data.name} does not say who wrote what: choose another partition, such as dirichlet.")
+            raise DataError(f"{data.name} does not name its writers: choose another partition, such as dirichlet.")
         writers = data.writers.cpu().numpy()
         names, counts = np.unique(writers, return_counts=True)
         eligible = names[counts >= self.min_samples]
