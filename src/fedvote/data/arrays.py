@@ -59,7 +59,7 @@ def _stack(dataset: Any, name: str) -> tuple[Tensor, Tensor]:
         xs = [_tensor(x, name) for x, _ in pairs]
         ys = [_tensor(y, name) for _, y in pairs]
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} has no length or does not give (x, y) pairs ({error}): give a torch Dataset.") from error
+        raise DataError(f"{name} has no length or does not give (x, y) pairs ({error}): give a Dataset.") from error
     if not pairs:
         raise DataError(f"{name} is empty: give at least one (x, y) pair.")
     if len(shapes := {tuple(x.shape) for x in xs}) > 1:

@@ -24,7 +24,7 @@ def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[
     for pattern in keep_float:
         if not any(fnmatchcase(name, pattern) for name in layers):
             raise ModelError(
-                f"keep_float is {pattern!r}, expected the name of a layer with weights; there are: {', '.join(layers)}"
+                f"keep_float names {pattern!r}, expected a layer with weights; there are: {', '.join(layers)}"
             )
     kept = {id(layer.weight) for name, layer in layers.items() if any(fnmatchcase(name, p) for p in keep_float)}
     voted = {id(layer.weight) for layer in layers.values()} - kept

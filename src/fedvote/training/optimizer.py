@@ -37,7 +37,7 @@ class LocalOptimizer:
     def make(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
         if self.name not in ELEMENTWISE:
             raise ConfigError(
-                f"optimizer {self.name!r} is not an element-wise optimiser of torch.optim; "
+                f"optimizer {self.name!r} is not one of the element-wise optimisers of torch.optim; "
                 f"choose one of {', '.join(ELEMENTWISE)}"
             )
         kind, known = getattr(torch.optim, self.name), _options_of(self.name)
