@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-import fedvote
 from fedvote import load_network
 from fedvote.codecs.frame import VERSION
-from fedvote.models import make_model
 from fedvote.runs.config import read
-from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.run import run
 
@@ -37,10 +34,7 @@ def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     text = (README.parent / "docs" / "export.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    data, module = dataset("digits"), make_model("digits-cnn", (1, 8, 8), 10)
-    federation = fedvote.simulate(module, data, clients=3, rounds=1, steps=2, batch=8, device="cpu")
-    (snapshot,) = federation.run()
-    exec(code, {"fedvote": fedvote, "data": data, "module": module, "federation": federation, "snapshot": snapshot})
+    exec(code, {})
     assert {path.name for path in tmp_path.iterdir()} == {
         "network.onnx", "network-int8.onnx", "network.c", "network.h", "runs"
     }  # fmt: skip

@@ -1,4 +1,4 @@
-/* Says what is on images: reads inputs as the data have them, one after the other, and prints a class for each. */
+/* Recognise images: read unscaled inputs from stdin, one after the other, and print the class of each. */
 
 #include <stdio.h>
 

@@ -162,7 +162,7 @@ def test_tensors_that_cannot_be_are_refused_by_the_name_of_their_file(
     ids=lambda x: f"{x.dtype} {tuple(x.shape)}",
 )
 def test_inputs_of_another_kind_are_refused_rather_than_answered_wrongly(finished: Path, x: Tensor) -> None:
-    expected = r"the inputs are .*, expected them as the training data had them: torch\.uint8 of shape \(n, 1, 8, 8\)"
+    expected = r"the inputs are .*, expected them as in the training data: torch\.uint8 of shape \(n, 1, 8, 8\)"
     with pytest.raises(ConfigError, match=expected):
         load_network(finished)(x)
     assert load_network(finished)(torch.zeros(0, 1, 8, 8, dtype=torch.uint8)).shape == (0, 10)

@@ -1,4 +1,4 @@
-"""The deployed network in formats that other programs run."""
+"""Export the deployed network to formats that other programs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network that a run left behind, written in another format."""
+"""Export the network of a finished run."""
 
 from __future__ import annotations
 
@@ -17,37 +17,35 @@ from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
 
 FORMATS = {"onnx": (onnx.export_onnx, onnx.accuracy), "c": (c.export_c, c.accuracy)}
-"""How each is written, and judged on examples."""
-CALIBRATED_ON = 200  # training inputs, which the ranges of integers are taken from
+"""Each format's functions to write a network and to measure its accuracy."""
+CALIBRATED_ON = 200  # training inputs that set the ranges of 8-bit activations
 
 
 def export_run(
     run: Path, to: str = "onnx", out: Path | None = None, int8: bool = False, test: bool = False
 ) -> tuple[Exported, float | None]:
-    """Write the network of a run folder, or of its file alone; with `test`, also judge what was written.
+    """Export the network of `run`, a run folder or a network file. Returns the export and its test accuracy.
 
-    `int8`: with activations of eight bits. For that, and for `test`, the data of the run have to be there.
+    `int8`: 8-bit activations; `test`: measure the accuracy (else None). Both need the folder and the run's data.
     """
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
     write, accuracy = FORMATS[to]
     if test and to == "c" and not can_compile():
-        raise ConfigError("to judge a C file there has to be a C compiler, which is not here: export without --test")
+        raise ConfigError("--test needs a C compiler for C files, and there is none: install one, or omit --test")
     network = load_network(run)
     data = _data(run) if int8 or test else None
     inputs = None
     if int8 and data:
-        lots = torch.randperm(len(data.train), generator=Key(0).torch("int8"))
-        inputs = data.train.x[lots[:CALIBRATED_ON]]
+        order = torch.randperm(len(data.train), generator=Key(0).torch("int8"))
+        inputs = data.train.x[order[:CALIBRATED_ON]]
     folder = out if out and out.is_dir() else run if run.is_dir() else run.parent
-    made = write(network, out if out and not out.is_dir() else folder / f"network{'-int8' * int8}.{to}", inputs)
-    return made, accuracy(made.path, data.test) if test and data else None
+    exported = write(network, out if out and not out.is_dir() else folder / f"network{'-int8' * int8}.{to}", inputs)
+    return exported, accuracy(exported.path, data.test) if test and data else None
 
 
 def _data(run: Path) -> Dataset:
     config = RunFolder(run).config() if run.is_dir() else None
     if config is None:
-        raise ConfigError(
-            f"{run} is no run folder, so that its data are not known: give the folder that has config.toml"
-        )
+        raise ConfigError(f"{run} is no run folder, so its data are unknown: give the folder with config.toml")
     return dataset(config.data.name)

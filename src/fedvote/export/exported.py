@@ -1,4 +1,4 @@
-"""What was written for other programs, and whether it answers as the network does."""
+"""The record of an export, and the check that it answers like the network."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from torch import Tensor
 from fedvote.errors import ConfigError, ModelError
 from fedvote.export.network_file import Deployed
 
-TOLERANCE = 1e-3  # of the largest output, by which answers in floats may differ
-AGREEMENT = 0.9  # of the inputs that a file with integers has to call the same class as the network does
+TOLERANCE = 1e-3  # allowed difference of a float export, relative to the largest output
+AGREEMENT = 0.9  # share of inputs on which an int8 export must predict the network's class
 
 
 @dataclass(frozen=True)
 class Exported:
     path: Path
-    nbytes: int  # of the file, or where that is a program's source, of its constants
-    votes: int  # weights that are packed
-    agreement: float | None  # share of inputs that it calls the same class as the network; None: it could not be tried
+    nbytes: int  # of the file; for C, of the program's constants
+    votes: int  # number of packed weights
+    agreement: float | None  # share of inputs with the network's class; None: not tested
 
 
 def checked(network: Deployed, path: Path | str, ending: str) -> tuple[Deployed, Path]:
-    """The network in evaluation mode, and where its file goes, if both are of the kind that they should be."""
+    """Check both arguments of an export. Returns the network in evaluation mode, and the path."""
     path = Path(path)
     if not isinstance(network, Deployed):
         raise ConfigError(
-            f"got a {type(network).__name__}, expected what fedvote.load_network gives: save what was trained with "
-            "fedvote.save_network, and load it"
+            f"got a {type(network).__name__}, expected a network from fedvote.load_network: save yours with "
+            "fedvote.save_network, then load it"
         )
     if path.suffix != ending:
         raise ConfigError(f"the file is {str(path)!r}, expected a name that ends in {ending}")
@@ -43,28 +43,28 @@ def checked(network: Deployed, path: Path | str, ending: str) -> tuple[Deployed,
 
 
 def examples(network: Deployed, count: int) -> Tensor:
-    """Random inputs of the kind that the network takes."""
-    lots = torch.Generator().manual_seed(0)
+    """Random inputs of the network's shape and dtype."""
+    generator = torch.Generator().manual_seed(0)
     shape = (count, *network.shape)
     if network.dtype == torch.uint8:
-        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=lots)
-    return torch.randn(shape, generator=lots).to(network.dtype)
+        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    return torch.randn(shape, generator=generator).to(network.dtype)
 
 
 def agreement(found: NDArray[Any], network: Deployed, x: Tensor, exact: bool = True) -> float:
-    """The share of inputs that are called the same class; answers that are wrong are refused."""
+    """The share of inputs on which the export predicts the network's class. Too many errors are a ModelError."""
     with torch.no_grad():
-        expected = torch.cat([network(some) for some in x.split(100)]).numpy()
+        expected = torch.cat([network(batch) for batch in x.split(100)]).numpy()
     same = float((found.argmax(1) == expected.argmax(1)).mean())
     difference = np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-12)
     if exact and not difference <= TOLERANCE:
         raise ModelError(
-            f"what was exported answers differently from the network, by {difference:.1%} of the largest output: "
-            "one of its layers is translated wrongly; export the network's nn.Module by another tool"
+            f"the export answers differently from the network, by {difference:.1%} of the largest output, expected at "
+            f"most {TOLERANCE:.1%}: a layer was translated wrongly; export the nn.Module with another tool"
         )
     if not exact and same < AGREEMENT:
         raise ModelError(
-            f"with integers of 8 bits the network calls only {same:.1%} of {len(x)} inputs the same class as with "
+            f"with 8-bit activations the network gives only {same:.1%} of {len(x)} inputs the same class as with "
             f"floats, expected {AGREEMENT:.0%}: give more typical inputs, or export without int8"
         )
     return same

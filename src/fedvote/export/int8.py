@@ -1,7 +1,7 @@
-"""Activations of eight bits: an ONNX graph that integer kernels run, several times faster than one of floats.
+"""An ONNX graph with 8-bit activations: integer kernels run it several times faster than a float graph.
 
-Weights that are votes stay votes, and their scales become those of the layer's integers: -1 and +1 lose nothing, and no
-sum of two products overflows 16 bits, which processors without VNNI would cut off. Other weights are rounded to 8 bits.
+Votes stay votes: they become the integers -1, 0 and +1 without loss, and their scales become the layer's. No sum of two
+products overflows 16 bits, where processors without VNNI saturate. Other weights are rounded to 8 bits.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fedvote.export.quiet import quiet
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-BATCH = 50  # inputs at a time
+BATCH = 50  # calibration inputs at a time
 
 
 def with_int8(model: ModelProto, name: str, inputs: NDArray[Any]) -> ModelProto:
-    """The graph with integers between its layers, of the range that these inputs make there.
+    """The graph with 8-bit activations. `name`: of the graph's input.
 
-    `name`: of the graph's input. The range is from the least to the largest: cutting off the largest costs accuracy.
+    `inputs` set the ranges, from the smallest to the largest activation: clipping outliers costs accuracy.
     """
     import onnx
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
@@ -37,42 +37,42 @@ def with_int8(model: ModelProto, name: str, inputs: NDArray[Any]) -> ModelProto:
         def get_next(self) -> dict[str, NDArray[Any]] | None:
             return {name: batch} if (batch := next(self.batches, None)) is not None else None
 
-    grouped = grouped_outputs(model)  # which integers cannot be scaled by output
+    grouped = grouped_outputs(model)  # integers cannot be scaled by output there
     floats = [node.name for node in model.graph.node if len(node.input) > 1 and node.input[1] in grouped]
     with tempfile.TemporaryDirectory() as folder, quiet():
         file = Path(folder) / "int8.onnx"
         quantize_static(
             model, file, Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
             activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
-            nodes_to_exclude=floats, extra_options={"TensorQuantOverrides": _votes_as_they_are(model)},
+            nodes_to_exclude=floats, extra_options={"TensorQuantOverrides": _vote_scales(model)},
         )  # fmt: skip
         return onnx.load(file)
 
 
 def grouped_outputs(model: ModelProto) -> dict[str, int]:
-    """Weights that have no axis of outputs, since those of several groups are in one place of it: how many groups."""
+    """The number of groups of each transposed convolution in groups. Such a weight has no axis of all outputs."""
     transposed = [node for node in model.graph.node if node.op_type == "ConvTranspose"]
     groups = {node.input[1]: each.i for node in transposed for each in node.attribute if each.name == "group"}
     return {weight: count for weight, count in groups.items() if count > 1}
 
 
-def _votes_as_they_are(model: ModelProto) -> dict[str, list[dict[str, Any]]]:
-    """For each weight that is votes: its scales, so that its integers are -1, 0 and 1."""
+def _vote_scales(model: ModelProto) -> dict[str, list[dict[str, Any]]]:
+    """The scales of each weight made of votes. With them its integers are -1, 0 and 1."""
     from onnx import numpy_helper
     from onnxruntime.quantization import QuantType
 
-    scales, outputs = {}, _axes_of_outputs(model)
+    scales, axes = {}, _output_axes(model)
     for weight in model.graph.initializer:
-        axis = outputs.get(weight.name)
+        axis = axes.get(weight.name)
         if axis is not None and (packed := pack(numpy_helper.to_array(weight), axis)):
-            scale = np.where(packed.scale > 0, packed.scale, 1).astype(np.float32)  # a row of zeros has any scale
+            scale = np.where(packed.scale > 0, packed.scale, 1).astype(np.float32)  # any scale fits a row of zeros
             fixed = {"zero_point": np.array(0, np.int8), "quant_type": QuantType.QInt8, "axis": packed.axis}
             scales[weight.name] = [{**fixed, "scale": np.array(value)} for value in scale.flat]
     return scales
 
 
-def _axes_of_outputs(model: ModelProto) -> dict[str, int]:
-    """For each weight of a layer, which of its axes is that of outputs."""
+def _output_axes(model: ModelProto) -> dict[str, int]:
+    """The output axis of each layer's weight."""
     from onnx import helper
 
     ranks, found = {each.name: len(each.dims) for each in model.graph.initializer}, {}

@@ -1,7 +1,7 @@
 """The deployed network as a file: votes packed into bits or trits, float weights, batch-norm statistics.
 
-`network.safetensors` in a run folder needs nothing else of it: it says what the network is, how inputs were scaled, and
-what its outputs mean. `load_network` gives an ordinary nn.Module that takes inputs as the data have them.
+`network.safetensors` is self-contained: it names the network, the scaling of its inputs and its classes. `load_network`
+returns an ordinary nn.Module for unscaled inputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATISTICS = "statistics/"
 
 
 class Deployed(nn.Module):
-    """A network for inputs as the data have them: bytes, or floats that were not scaled yet."""
+    """A network that takes inputs as the dataset stores them (uint8, or unscaled floats) and scales them itself."""
 
     mean: Tensor
     std: Tensor
@@ -42,9 +42,9 @@ class Deployed(nn.Module):
         shape: Sequence[int],
         dtype: torch.dtype,
     ):
-        """`mean` and `std`: of each channel in training, of bytes after they are divided by 255; empty: not scaled.
+        """`mean` and `std`: of each channel in training, for uint8 after division by 255; empty: no scaling.
 
-        `shape` and `dtype`: of one input, as the data have it.
+        `shape` and `dtype`: of one stored input.
         """
         super().__init__()
         self.network, self.classes, self.shape, self.dtype = network, tuple(classes), tuple(shape), dtype
@@ -52,11 +52,11 @@ class Deployed(nn.Module):
         self.register_buffer("std", torch.tensor(std))
 
     def forward(self, x: Tensor) -> Tensor:
-        # bytes are divided by 255, floats are not: the wrong kind would be answered wrongly, and nobody would know
+        # uint8 is divided by 255, floats are not: the wrong dtype would silently give wrong answers
         if x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
             raise ConfigError(
-                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as the training data had them: "
-                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them, one as a batch of 1"
+                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as in the training data: "
+                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them (one input: n = 1)"
             )
         channels = (-1,) + (1,) * (x.ndim - 2)
         y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
@@ -66,9 +66,9 @@ class Deployed(nn.Module):
 def save_network(
     folder: Path | str, federation: Federation, snapshot: Snapshot, model: ModelConfig | None = None
 ) -> Path:
-    """Write the deployed model of a snapshot, as compactly as its weights allow.
+    """Write the deployed model of a snapshot, its votes packed. Returns the file's path.
 
-    `model`: by what name the network is known, unless it is one of the user's own that has none.
+    `model`: the name of the network, if it has one; `load_network` needs the module of a network without a name.
     """
     weights, statistics = federation.calibrated(snapshot)
     packing = _packing(weights.voted)
@@ -98,18 +98,18 @@ def save_network(
 def load_network(
     path: Path | str, module: nn.Module | None = None, keep_float: Sequence[str] | None = None
 ) -> Deployed:
-    """The deployed network of a run, by its folder or its file, in evaluation mode.
+    """Load the deployed network from a run folder or a network file, in evaluation mode.
 
-    `module`: the network itself, if it is one that no configuration named; `keep_float`, as in training. No file makes
-    this run code that is not fedvote's: a network of FILE.py:NAME is made only if the folder's config.toml names it.
+    `module`: the network, if it has no name; `keep_float`: as in training. A network file cannot make this run foreign
+    code: a network from FILE.py:NAME is built only if config.toml in the run folder names it.
     """
     if not Path(path).exists():
         raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")
     folder = RunFolder(Path(path)) if Path(path).is_dir() else None
     path = Path(path) / NETWORK if folder else Path(path)
     if not path.is_file():
-        raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run to its end")
-    with _blamed(path):
+        raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run")
+    with _errors_named(path):
         about, tensors = _read(path)
     network = Network(
         _make(path, about, folder) if module is None else module,
@@ -122,11 +122,10 @@ def load_network(
     if found != (network.fingerprint.hex(), (network.F,), network.norms):
         raise ConfigError(
             f"{path} is of another network than {about.model if module is None else 'the module given'}: it has "
-            f"{len(floats)} float weights and {len(statistics)} statistics of batch norm, expected {network.F} and "
-            f"{len(network.norms)}; layers have to have the names and shapes that they had in training, and the same "
-            "ones to be kept float (keep_float)"
+            f"{len(floats)} float weights and {len(statistics)} batch-norm statistics, expected {network.F} and "
+            f"{len(network.norms)}; use the layer names and shapes and the keep_float of training"
         )
-    with _blamed(path):
+    with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
     ready = network.module(Weights(voted, floats), statistics)
     dtype = DTYPES[about.dtype]
@@ -134,8 +133,8 @@ def load_network(
 
 
 @contextmanager
-def _blamed(path: Path) -> Iterator[None]:
-    """One sentence about a file, whatever is wrong with it."""
+def _errors_named(path: Path) -> Iterator[None]:
+    """Turn any error of a damaged file into one ConfigError that names the file."""
     try:
         yield
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, WireError) as error:
@@ -146,7 +145,7 @@ def _blamed(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[About, dict[str, Tensor]]:
-    """What a file says, and its tensors: votes, float weights and statistics, all of them numbers that can be."""
+    """The header and the tensors of a file: votes, float weights and statistics, all checked."""
     with safe_open(path, "pt") as file:
         about = About.read(file.metadata()["about"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -156,19 +155,18 @@ def _read(path: Path) -> tuple[About, dict[str, Tensor]]:
             raise ValueError(f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}, expected a row of {kind}")
     for name, tensor in tensors.items():
         if not tensor.isfinite().all() or (name.endswith("var") and (tensor < 0).any()):
-            raise ValueError(f"{name} has values that are no numbers, or variances below 0")
+            raise ValueError(f"{name} has values that are not finite, or variances below 0")
     return about, tensors
 
 
 def _make(path: Path, about: About, folder: RunFolder | None) -> nn.Module:
-    """The network that a file names, if that is one of ours, or one of the user's own by the run's configuration."""
+    """Build the network that a file names: one of fedvote's, or one that the run's own config.toml names."""
     if about.model is None:
         raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
     if about.model not in MODELS and (folder is None or folder.model() != about.model):
         raise ConfigError(
-            f"{path} is of the network {about.model!r}, which is code that is not fedvote's and that no file may have "
-            f"run; expected one of {', '.join(MODELS)}, or the folder of a run whose config.toml names it: give that "
-            "folder, or pass the network as `module`"
+            f"{path} is of the network {about.model!r}, foreign code that no file may have run; expected one of "
+            f"{', '.join(MODELS)}, or a run whose config.toml names it: give that folder, or pass it as `module`"
         )
     return make_model(about.model, about.shape, len(about.classes))
 

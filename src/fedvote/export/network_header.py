@@ -1,4 +1,4 @@
-"""What a network's file says about the network. Files may come from anywhere, so nothing is taken on trust."""
+"""The header of a network file. Every field is checked, since files may come from anywhere."""
 
 from __future__ import annotations
 
@@ -17,31 +17,23 @@ CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
     "ternary": Ternary,
     "float32": Float32,
 }
-DTYPES = {  # our own data are uint8 or float32; datasets that somebody made by hand may be anything
-    "bool": torch.bool,
-    "uint8": torch.uint8,
-    "int8": torch.int8,
-    "int16": torch.int16,
-    "int32": torch.int32,
-    "int64": torch.int64,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "float32": torch.float32,
-    "float64": torch.float64,
+DTYPES: dict[str, torch.dtype] = {
+    name: getattr(torch, name)
+    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()  # noqa: SIM905
 }
-LARGEST = 2.0**100  # so that it, and one over it, are floats of 32 bits
+LARGEST = 2.0**100  # it and its reciprocal fit into float32
 
 
 @dataclass(frozen=True)
 class About:
-    packing: str  # of votes
+    packing: str  # codec of the votes
     shape: Sequence[int]  # of one input
     dtype: str  # of inputs
     classes: Sequence[str]
-    mean: Sequence[float]  # of every channel in training, as std
+    mean: Sequence[float]  # of each channel in training
     std: Sequence[float]
-    layers: str  # the network's fingerprint
-    model: str | None  # by what name it is known
+    layers: str  # fingerprint of the network
+    model: str | None  # name of the network; None: it has none
     keep_float: Sequence[str] | None
 
     @property
@@ -50,16 +42,16 @@ class About:
 
     @classmethod
     def read(cls, text: str) -> About:
-        """What the text says; a KeyError, TypeError or ValueError, if that cannot be."""
+        """Parse the header. A wrong one raises a KeyError, TypeError or ValueError."""
         table = json.loads(text)
         about = cls(**{field.name: table[field.name] for field in dataclasses.fields(cls)})
-        for name, (fine, expected) in EXPECTED.items():
-            if not fine(value := getattr(about, name)):
+        for name, (is_valid, expected) in EXPECTED.items():
+            if not is_valid(value := getattr(about, name)):
                 raise ValueError(f"its {name} is {value!r}, expected {expected}")
         if len(about.mean) != len(about.std) or len(about.mean) not in (0, 1, about.shape[0]):
             raise ValueError(
-                f"it scales by {len(about.mean)} means and {len(about.std)} deviations, expected none, or one for each "
-                f"of {about.shape[0]} channels"
+                f"it has {len(about.mean)} means and {len(about.std)} deviations, expected none, or one for each of "
+                f"{about.shape[0]} channels"
             )
         return about
 
@@ -85,4 +77,4 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "model": (lambda value: value is None or _string(value), "a name"),
     "keep_float": (lambda value: value is None or _list_of(str)(value), "a list of names"),
 }
-"""What each is to be: a test, and in words."""
+"""For each field, the check of a value and its description."""

@@ -1,10 +1,10 @@
-"""A deployed network as an ONNX file that any runtime loads, its votes packed into bits or trits.
+"""A deployed network as an ONNX file for any runtime, its votes packed into bits or trits.
 
-Batch norm is folded away. A packed weight is looked up in a table of all bytes, and scaled:
+Batch norm is folded into the layers. A table lookup unpacks a weight:
 
     bytes -> Gather(table) -> Reshape -> Cast -> Mul(scale) -> the layer
 
-A runtime does so once, when it loads the file: in memory the weights are floats, or bytes where activations are.
+A runtime unpacks once, when it loads the file. In memory, weights are floats, or bytes with 8-bit activations.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ if TYPE_CHECKING:
 
 OPSET = 18
 INPUT, OUTPUT = "input", "logits"
-TRIED = 4  # inputs on which a file of floats has to answer as the network does
+TRIED = 4  # random inputs to test a float file on
 
 
 def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None) -> Exported:
-    """Write the network, once the file was seen to answer as the network does. It takes inputs as the network does.
+    """Write the network, after checking that the file answers like it. The file takes the same inputs.
 
-    `int8`: some hundred inputs, to run the layers between them on integers of 8 bits, in the ranges that these make.
+    `int8`: a few hundred inputs, for 8-bit activations in the ranges of these inputs.
     """
     onnx, _ = _library("onnx"), _library("onnxruntime")
     network, path = checked(network, path, ".onnx")
-    tried = examples(network, TRIED)
+    x = examples(network, TRIED)
     model = translated(network)
     if int8 is not None:
-        inputs = _like_those_of(network, int8)
-        agreement(_tried(model.SerializeToString(), tried), network, tried)  # what is wrong in floats stays wrong
-        with _blamed("torch's graph of it cannot be given integers"):
-            model, tried = with_int8(model, INPUT, inputs.numpy()), inputs
+        inputs = _checked_inputs(network, int8)
+        agreement(_outputs(model.SerializeToString(), x), network, x)  # a wrong float graph stays wrong
+        with _explained("its graph cannot take 8-bit activations"):
+            model, x = with_int8(model, INPUT, inputs.numpy()), inputs
     votes = _pack_weights(model)
     _describe(model, network)
-    with _blamed("its graph is not ONNX"):
+    with _explained("its graph is not ONNX"):
         onnx.checker.check_model(model)
-    written = model.SerializeToString()
-    same = agreement(_tried(written, tried), network, tried, exact=int8 is None)
-    write(path, written)
-    return Exported(path, len(written), votes, same)
+    content = model.SerializeToString()
+    same = agreement(_outputs(content, x), network, x, exact=int8 is None)
+    write(path, content)
+    return Exported(path, len(content), votes, same)
 
 
 def accuracy(path: Path | str, examples: Examples, batch: int = 100) -> float:
-    """The share of examples that a file calls by their class."""
+    """The accuracy of an ONNX file."""
     running = session(Path(path))
     pairs = zip(examples.x.split(batch), examples.y.split(batch), strict=True)
     right = sum(int((_answers(running, x).argmax(1) == y.numpy()).sum()) for x, y in pairs)
@@ -80,9 +80,9 @@ def _library(name: str) -> Any:
 
 
 def translated(network: Deployed) -> ModelProto:
-    """The network as an ONNX graph, its batch norms folded into the layers before them."""
+    """The network as an ONNX graph, each batch norm folded into the layer before it."""
     _library("onnxscript")
-    with _blamed("torch cannot translate it"), quiet(), torch.no_grad():
+    with _explained("torch cannot translate it"), quiet(), torch.no_grad():
         program = torch.onnx.export(
             network, (examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
             output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
@@ -93,26 +93,26 @@ def translated(network: Deployed) -> ModelProto:
 
 
 @contextmanager
-def _blamed(what: str) -> Iterator[None]:
+def _explained(problem: str) -> Iterator[None]:
     try:
         yield
     except FedVoteError:
         raise
     except Exception as error:
-        raise ModelError(f"the network cannot be made ONNX: {what} ({reason(error)})") from error
+        raise ModelError(f"the network cannot be made ONNX: {problem} ({reason(error)})") from error
 
 
-def _like_those_of(network: Deployed, inputs: Tensor) -> Tensor:
+def _checked_inputs(network: Deployed, inputs: Tensor) -> Tensor:
     if inputs.dtype != network.dtype or inputs.shape[1:] != network.shape or not len(inputs):
         raise ConfigError(
             f"int8 is {inputs.dtype} of shape {tuple(inputs.shape)}, expected inputs as the network takes them: "
-            f"{network.dtype} of shape (some hundred, {', '.join(map(str, network.shape))})"
+            f"{network.dtype} of shape (a few hundred, {', '.join(map(str, network.shape))})"
         )
     return inputs.detach().cpu()
 
 
 def _pack_weights(model: ModelProto) -> int:
-    """Put tables in the place of weights that are votes; how many weights these are."""
+    """Replace weights made of votes by table lookups. Returns the number of packed weights."""
     from onnx import numpy_helper
 
     graph, groups, votes = model.graph, grouped_outputs(model), 0
@@ -122,11 +122,11 @@ def _pack_weights(model: ModelProto) -> int:
         if values.dtype not in (np.float32, np.int8) or (packed := _packed(values, groups.get(weight.name, 1))) is None:
             continue
         if values.dtype == np.int8 and packed.scale.max() > 1:
-            continue  # integers are not scaled here: the layer does that
+            continue  # the layer scales integers, not the lookup
         graph.initializer.remove(weight)
         constants, nodes = _decoder(weight.name, packed, values.shape)
-        known = {each.name for each in graph.initializer}
-        graph.initializer.extend(each for each in constants if each.name not in known)
+        names = {each.name for each in graph.initializer}
+        graph.initializer.extend(each for each in constants if each.name not in names)
         decoders += nodes
         votes += values.size
     layers = list(graph.node)
@@ -138,12 +138,12 @@ def _pack_weights(model: ModelProto) -> int:
 def _packed(weight: NDArray[Any], groups: int) -> Packed | None:
     if groups == 1:
         return pack(weight)
-    # (inputs, outputs of a group, ...), of which the inputs are one group after the other
+    # the shape is (inputs, outputs per group, ...), with the inputs of one group after the other
     return pack(weight.reshape(groups, -1, *weight.shape[1:]), axis=2, grouped=True)
 
 
 def _decoder(name: str, packed: Packed, shape: tuple[int, ...]) -> tuple[list[TensorProto], list[NodeProto]]:
-    """Constants and nodes that make the weight of this name and shape."""
+    """Constants and nodes that unpack the weight of this name and shape."""
     from onnx import TensorProto, helper, numpy_helper
 
     def constant(suffix: str, values: NDArray[Any]) -> str:
@@ -157,7 +157,7 @@ def _decoder(name: str, packed: Packed, shape: tuple[int, ...]) -> tuple[list[Te
     constants: list[TensorProto] = []
     nodes: list[NodeProto] = []
     table = numpy_helper.from_array(packed.table, "binary votes" if packed.table is BITS else "ternary votes")
-    constants.append(table)  # all weights have it in common
+    constants.append(table)  # shared by all weights
     rows = node("Cast", constant("packed", packed.bytes), to=TensorProto.INT32)
     votes = node("Gather", table.name, rows, axis=0)
     if (size := int(np.prod(packed.shape))) < packed.bytes.size * packed.table.shape[1]:
@@ -183,7 +183,7 @@ def _describe(model: ModelProto, network: Deployed) -> None:
 
     model.producer_name, model.producer_version, model.graph.name = "fedvote", __version__, "fedvote"
     for part in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info):
-        del part.metadata_props[:]  # where in torch's source each came from
+        del part.metadata_props[:]  # torch's source locations
     for node in model.graph.node:
         node.doc_string = ""
     del model.metadata_props[:]
@@ -191,15 +191,15 @@ def _describe(model: ModelProto, network: Deployed) -> None:
 
 
 def session(file: Path | bytes) -> Any:
-    """A file, or what is in it, loaded by ONNX Runtime."""
+    """An ONNX file, or its content, loaded by ONNX Runtime."""
     return _library("onnxruntime").InferenceSession(file, providers=["CPUExecutionProvider"])
 
 
-def _tried(written: bytes, x: Tensor) -> NDArray[np.float32]:
-    """What a file answers, in batches of different sizes."""
-    with _blamed("its graph cannot be run on batches of any size"):
-        running = session(written)
-        return np.concatenate([_answers(running, some) for some in (*x[:-1].split(100), x[-1:])])
+def _outputs(content: bytes, x: Tensor) -> NDArray[np.float32]:
+    """The outputs of a file's content, computed in batches of different sizes."""
+    with _explained("its graph cannot be run on batches of any size"):
+        running = session(content)
+        return np.concatenate([_answers(running, batch) for batch in (*x[:-1].split(100), x[-1:])])
 
 
 def _answers(running: Any, x: Tensor) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
-"""Weights that are votes times a number for every output, as bytes: eight binary votes in each, or five ternary ones.
+"""Pack weights that are votes times one scale per output: a byte holds eight binary or five ternary votes.
 
-Where batch norm is folded into a layer, every output's votes are scaled by one number: w = s · v, v in {-1, 0, 1}.
-Packing finds s and v again, and is lossless: what cannot be written so is left alone.
+Folding batch norm into a layer scales the votes of each output by one number: w = s · v, v in {-1, 0, 1}. Packing
+recovers s and v without loss. Other weights are not packed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TRITS: NDArray[np.int8] = (np.arange(243)[:, None] // PLACES % 3).astype(np.int8
 
 @dataclass(frozen=True)
 class Packed:
-    """Rows of a table of votes, end to end, cut to the shape, times the scale."""
+    """A packed weight: each byte is a row of the table; the rows, joined and cut to the shape, times the scale."""
 
     bytes: NDArray[np.uint8]
     table: NDArray[np.int8]
     shape: tuple[int, ...]
-    scale: NDArray[Any]  # of the weight's rank and kind, with one number for every output
-    axis: int  # of outputs
+    scale: NDArray[Any]  # one number per output, with the weight's rank and dtype
+    axis: int  # of the outputs
 
     @property
     def votes(self) -> NDArray[np.int8]:
@@ -40,13 +40,13 @@ class Packed:
 
 
 def pack(weight: NDArray[Any], axis: int | None = None, grouped: bool = False) -> Packed | None:
-    """The weight as votes, if it is one that votes can say, and smaller so.
+    """The packed weight; None if it is not made of votes, or not smaller when packed.
 
-    `axis`: of outputs, where that is known; `grouped`: the first axis is that of groups, each with outputs of its own.
+    `axis`: of the outputs, if known; `grouped`: the first axis is of groups, each with its own outputs.
     """
     if not np.isfinite(weight).all():
         return None
-    # as convolutions, those the other way round, and products have it
+    # the output axis of convolutions, transposed convolutions and matrix products
     for output in (0, 1, weight.ndim - 1) if axis is None else (axis,):
         others = tuple(axis for axis in range(grouped, weight.ndim) if axis != output)
         scale = np.abs(weight).max(axis=others, keepdims=True, initial=0)

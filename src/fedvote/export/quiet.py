@@ -1,4 +1,4 @@
-"""Exporters that say nothing of packages that are not here, of their own code, or of what was done already."""
+"""Silence the warnings and logs of exporters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 @contextmanager
 def quiet() -> Iterator[None]:
     before = logging.root.manager.disable
-    logging.disable(max(before, logging.ERROR))  # errors are raised, too
+    logging.disable(max(before, logging.ERROR))  # errors are raised as well
     try:
         with warnings.catch_warnings(action="ignore"):
             yield

@@ -1,4 +1,4 @@
-"""Export to C."""
+"""Export the deployed network to C."""
 
 from __future__ import annotations
 

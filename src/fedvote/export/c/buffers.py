@@ -1,48 +1,50 @@
-"""Where values lie between the calls of a program: in one array, in which a place is free again after its last use."""
+"""Memory plan of a program: all values share one array, and a place is reused after the last use of its value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-IN_PLACE = ("fv_each", "fv_relu", "fv_clip")  # these may write where they read
+IN_PLACE = ("fv_each", "fv_relu", "fv_clip")  # may write their output over their input
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call, that makes a value of others. In the text, {y} is the value's place and {0}, {1}, ... theirs."""
+    """A C call that makes a value from its sources. In `call`, {y} is the value's place and {0}, {1}, ... the sources'."""
 
     call: str
     sources: tuple[str, ...]
     value: str
 
-    def written(self, where: Mapping[str, str]) -> str:
-        return self.call.format(*(where[source] for source in self.sources), y=where[self.value])
+    def text(self, places: Mapping[str, str]) -> str:
+        return self.call.format(*(places[source] for source in self.sources), y=places[self.value])
 
 
-def places(steps: Sequence[Step], sizes: Mapping[str, int], known: Mapping[str, str]) -> tuple[int, dict[str, str]]:
-    """How long the array has to be, and where every value is; that of some is `known`."""
+def plan_memory(
+    steps: Sequence[Step], sizes: Mapping[str, int], fixed: Mapping[str, str]
+) -> tuple[int, dict[str, str]]:
+    """The length of the array and the place of every value. `fixed`: places of values outside the array."""
     last = {source: index for index, step in enumerate(steps) for source in step.sources}
-    held: dict[str, tuple[int, int]] = {}  # from where to where
-    size, found = 0, dict(known)
+    live: dict[str, tuple[int, int]] = {}  # start and end of values that are still needed
+    size, places = 0, dict(fixed)
     for index, step in enumerate(steps):
-        if step.value in known:
+        if step.value in fixed:
             continue
         source = step.sources[0]
-        if step.call.startswith(IN_PLACE) and source in held and last[source] == index:
-            start = held[source][0]
+        if step.call.startswith(IN_PLACE) and source in live and last[source] == index:
+            start = live[source][0]
         else:
-            start = first_fit(sorted(held.values()), sizes[step.value])
-        held[step.value] = start, start + sizes[step.value]
-        size, found[step.value] = max(size, held[step.value][1]), f"memory + {start}"
-        held = {value: place for value, place in held.items() if last.get(value, -1) > index}
-    return size, found
+            start = first_fit(sorted(live.values()), sizes[step.value])
+        live[step.value] = start, start + sizes[step.value]
+        size, places[step.value] = max(size, live[step.value][1]), f"memory + {start}"
+        live = {value: place for value, place in live.items() if last.get(value, -1) > index}
+    return size, places
 
 
-def first_fit(held: Sequence[tuple[int, int]], count: int) -> int:
-    """Where the first gap of so many numbers begins; the held places are in order."""
+def first_fit(taken: Sequence[tuple[int, int]], count: int) -> int:
+    """The start of the first gap of at least `count` numbers. `taken` is sorted."""
     start = 0
-    for begin, end in held:
+    for begin, end in taken:
         if begin - start >= count:
             return start
         start = max(start, end)

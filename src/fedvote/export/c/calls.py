@@ -1,4 +1,4 @@
-"""An ONNX graph as calls of `runtime.c`: one small vocabulary for whatever a module does, a call for every node."""
+"""Translate an ONNX graph to calls of `runtime.c`, at most one call per node."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from fedvote.export.onnx import INPUT, OUTPUT
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-FLOAT = 1  # ONNX's number for it
+FLOAT = 1  # ONNX's number of float32
 FLT_MAX = float(np.finfo(np.float32).max)
 EACH = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
-SAME = ("Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze")  # of one input: the same numbers in the same order
+SAME = ("Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze")  # these keep the numbers and their order
 
 
 class Calls:
-    """The calls, the constants that they need, and how large values are."""
+    """The calls of a network, their constants, and the sizes of values."""
 
     def __init__(self, model: ModelProto, bytes_in: bool):
-        """`bytes_in`: whether the network takes bytes, not floats."""
+        """`bytes_in`: the network takes bytes instead of floats."""
         self.constants = Constants()
-        self.patch = self.sums = 1  # how many numbers a window sees at most, and a group of outputs has
+        self.patch = self.sums = 1  # most inputs of a convolution's window, most outputs of a group
         self._bytes = bytes_in
-        self._known = _constants(model)
-        self._shapes = _shapes(model)  # of one input at a time, whose own axis is left out
-        self._written: dict[tuple[str, ...], str] = {}  # constants by the names of weights and biases
-        self._alias: dict[str, str] = {}  # values that are others under another name
+        self._values = _constants(model)
+        self._shapes = _shapes(model)  # without the batch axis
+        self._named: dict[tuple[str, ...], str] = {}  # names of constants, by the names of weight and bias
+        self._alias: dict[str, str] = {}  # second name of a value -> its first name
         self.steps = [step for node in model.graph.node if (step := self._read(node))]
 
     @property
@@ -43,24 +43,24 @@ class Calls:
 
     @property
     def result(self) -> str:
-        """The value that is the output."""
+        """The value that holds the output."""
         return self._alias.get(OUTPUT, OUTPUT)
 
     def _read(self, node: NodeProto) -> Step | None:
         try:
             return self._step(node)
-        except (KeyError, IndexError, ValueError) as error:  # such as a weight that is no constant
+        except (KeyError, IndexError, ValueError) as error:  # for example, a weight that is no constant
             raise _no_c(f"a {node.op_type} of {', '.join(node.input)}") from error
 
     def _step(self, node: NodeProto) -> Step | None:
-        """The call that a node becomes; None for one that changes nothing."""
+        """The call for a node; None if the node changes nothing."""
         kind, (x, *others), (y, *_) = node.op_type, node.input, node.output
         if y not in self._shapes:
-            raise _no_c(f"a {kind} that puts other things on the axis of inputs")
+            raise _no_c(f"a {kind} that changes the batch axis")
         count = prod(self._shapes[y])
         attributes = {each.name: _value(each) for each in node.attribute}
         if not count or attributes.get("to", FLOAT) != FLOAT:
-            raise _no_c(f"a {kind} to something else than floats of a known shape")
+            raise _no_c(f"a {kind} whose result is not float32 of a known shape")
         bytes_in = self._alias.get(x, x) == INPUT and self._bytes
         if kind in SAME or (kind == "Cast" and not bytes_in):
             self._alias[y] = self._alias.get(x, x)
@@ -86,7 +86,7 @@ class Calls:
             return self._call(f"fv_mean({{0}}, {{y}}, {channels}, {prod(pixels)});", y, x)
         if kind == "ReduceMax" and self._over_pixels(x, others) and len(self._shapes[x]) in (2, 3):
             return self._pool(x, y, {"kernel_shape": self._shapes[x][1:]}, mean=False)
-        if kind in ("Gemm", "MatMul") and others[0] in self._known and x not in self._known:
+        if kind in ("Gemm", "MatMul") and others[0] in self._values and x not in self._values:
             return self._dense(x, others, y, attributes, transposed=kind == "Gemm" and attributes.get("transB", 0) == 1)
         raise _no_c(f"a {kind} of inputs of shape {self._shapes[x]}")
 
@@ -94,38 +94,38 @@ class Calls:
         return Step(call, tuple(self._alias.get(source, source) for source in sources), value)
 
     def _each(self, sign: str, x: str, other: str, y: str) -> Step | None:
-        if x in self._known and sign in "+*":
+        if x in self._values and sign in "+*":
             x, other = other, x
-        if x in self._known:
+        if x in self._values:
             raise _no_c(f"a constant {sign} a value")
         shape = self._shapes[x]
         count = prod(shape)
-        if other not in self._known:
+        if other not in self._values:
             if self._shapes[other] != shape:
                 raise _no_c(f"a {sign} of shapes {shape} and {self._shapes[other]}")
             return self._call(f"fv_each('{sign}', {{0}}, {{1}}, {{y}}, {count}, {count}, 1);", y, x, other)
-        values, run = _repeated(self._known[other], shape)
+        values, run = _repeated(self._values[other], shape)
         name = self.constants.array("float", values)
         return self._call(f"fv_each('{sign}', {{0}}, {name}, {{y}}, {count}, {values.size}, {run});", y, x)
 
     def _norm(self, x: str, others: Sequence[str], y: str, epsilon: float) -> Step:
-        """Batch norm that no layer comes right before: y = gamma (x - mean) / sqrt(var + eps) + beta"""
-        gamma, beta, mean, var = (self._known[name] for name in others)
+        """A batch norm that was not folded into a layer: y = gamma (x - mean) / sqrt(var + eps) + beta"""
+        gamma, beta, mean, var = (self._values[name] for name in others)
         scale = gamma / np.sqrt(var + epsilon)
         count, channels = prod(self._shapes[x]), self._shapes[x][0]
         rest = f"{{y}}, {count}, {channels}, {count // channels});"
-        by, plus = self.constants.array("float", scale), self.constants.array("float", beta - mean * scale)
-        return self._call(f"fv_each('*', {{0}}, {by}, {rest} fv_each('+', {{y}}, {plus}, {rest}", y, x)
+        factor, shift = self.constants.array("float", scale), self.constants.array("float", beta - mean * scale)
+        return self._call(f"fv_each('*', {{0}}, {factor}, {rest} fv_each('+', {{y}}, {shift}, {rest}", y, x)
 
     def _pool(self, x: str, y: str, attributes: dict[str, Any], mean: bool) -> Step:
         if mean and attributes.get("ceil_mode", 0):
-            raise _no_c("average pooling over the edge")  # whose zeros count in some windows and not in others
+            raise _no_c("average pooling with ceil_mode")  # its zeros count in some windows only
         window = self._window(x, y, attributes["kernel_shape"], attributes)
         zeros_count = attributes.get("count_include_pad", 0)
         return self._call(f"fv_pool(&{window}, {mean:d}, {zeros_count}, {{0}}, {{y}});", y, x)
 
     def _conv(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any]) -> Step:
-        weight, groups = self._known[others[0]], int(attributes.get("group", 1))
+        weight, groups = self._values[others[0]], int(attributes.get("group", 1))
         name = self._weights(others, weight, groups)
         self.patch, self.sums = max(self.patch, prod(weight.shape[1:])), max(self.sums, weight.shape[0] // groups)
         window = self._window(x, y, weight.shape[2:], attributes)
@@ -135,20 +135,20 @@ class Calls:
         usual = all(attributes.get(name, 1.0) == 1 for name in ("alpha", "beta")) and not attributes.get("transA", 0)
         if not usual or len(self._shapes[x]) != 1:
             raise _no_c(f"a product of inputs of shape {self._shapes[x]} with {attributes or 'no attributes'}")
-        weight = self._known[others[0]]
+        weight = self._values[others[0]]
         name = self._weights(others, weight if transposed else weight.T, groups=1)
         return self._call(f"fv_product(&{name}, {{0}}, {{y}});", y, x)
 
     def _weights(self, names: Sequence[str], weight: NDArray[Any], groups: int) -> str:
-        """The name of a layer's constants, which layers that share their weights have in common."""
+        """The name of a layer's constants. Layers with the same weights share them."""
         key = (*names, str(groups), str(weight.shape))
-        if key not in self._written:
-            bias = self._known[names[1]] if len(names) > 1 else None
-            self._written[key] = self.constants.weights(weight, bias, groups)
-        return self._written[key]
+        if key not in self._named:
+            bias = self._values[names[1]] if len(names) > 1 else None
+            self._named[key] = self.constants.weights(weight, bias, groups)
+        return self._named[key]
 
     def _window(self, x: str, y: str, kernel: Sequence[int], attributes: dict[str, Any]) -> str:
-        """The name of a window's constants. A sequence is an image of one row."""
+        """The name of a window's constants. A sequence counts as an image of one row."""
         rank = len(kernel)
         parts = [kernel, attributes.get("strides") or [1] * rank, (attributes.get("pads") or [0] * rank)[:rank],
                  attributes.get("dilations") or [1] * rank]  # fmt: skip
@@ -157,28 +157,28 @@ class Calls:
         if rank == 1:
             parts = [[alone, *part] for alone, part in zip((1, 1, 0, 1), parts, strict=True)]
         channels, *sides = self._shapes[x]
-        out_sides = list(self._shapes[y][1:]) or [1] * rank  # of a whole image, which leaves one number a channel
+        out_sides = list(self._shapes[y][1:]) or [1] * rank  # a pool over a whole image leaves one number a channel
         images = [[1] * (2 - rank) + each for each in (sides, out_sides)]
         numbers = [channels, *images[0], *images[1], *(side for part in parts for side in part)]
         return self.constants.window(numbers)
 
     def _bounds(self, names: Sequence[str]) -> tuple[float, float]:
-        """The least and the largest number of a Clip, each of which may be missing."""
+        """The smallest and the largest output of a Clip. Each bound is optional."""
         given = zip((*names, "", ""), (-FLT_MAX, FLT_MAX), strict=False)
-        least, most = (float(self._known[name]) if name else end for name, end in given)
+        least, most = (float(self._values[name]) if name else end for name, end in given)
         return max(least, -FLT_MAX), min(most, FLT_MAX)
 
     def _over_pixels(self, x: str, others: Sequence[str]) -> bool:
-        axes = self._known[others[0]].tolist() if others and others[0] in self._known else []
+        axes = self._values[others[0]].tolist() if others and others[0] in self._values else []
         rank = len(self._shapes[x]) + 1
         return rank > 2 and sorted(axis % rank for axis in axes) == list(range(2, rank))
 
 
-def _no_c(what: str) -> ModelError:
+def _no_c(operation: str) -> ModelError:
     return ModelError(
-        f"the network has {what}, for which there is no C yet: there is convolution in one and two dimensions, linear "
-        "layers, batch norm, ReLU and its relatives, pooling, means and maxima over pixels, and sums, differences, "
-        "products and quotients of equal shapes or with constants; export it as onnx"
+        f"the network has {operation}, for which there is no C yet; expected convolutions in one and two dimensions, "
+        "linear layers, batch norm, ReLU and its variants, pooling, means and maxima over pixels, and + - * / of equal "
+        "shapes or with constants: export it as onnx"
     )
 
 
@@ -193,7 +193,7 @@ def _constants(model: ModelProto) -> dict[str, NDArray[Any]]:
 
 
 def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shapes of values, for one input at a time and without the axis of inputs; only of those that have it."""
+    """Shapes of all values that have a batch axis, without that axis."""
     from onnx import shape_inference
 
     one = type(model)()
@@ -203,10 +203,10 @@ def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
         for side in value.type.tensor_type.shape.dim:
             if side.dim_param == batch:
                 side.dim_value = 1
-    # only for values whose shape torch does not say: onnx takes pools over the edge for larger than torch does
+    # infers only the shapes that torch leaves out: onnx and torch disagree about pools with ceil_mode
     graph = shape_inference.infer_shapes(one, data_prop=True).graph
-    known = (*graph.input, *graph.output, *graph.value_info)
-    sides = {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim) for value in known}
+    values = (*graph.input, *graph.output, *graph.value_info)
+    sides = {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim) for value in values}
     return {name: shape[1:] for name, shape in sides.items() if shape[:1] == (1,)}
 
 
@@ -218,7 +218,7 @@ def _value(attribute: Any) -> Any:
 
 
 def _repeated(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDArray[Any], int]:
-    """Constants that are broadcast to a shape, each of them for how many neighbours."""
+    """Constants to broadcast to a shape, and the number of neighbours that each of them serves."""
     sides = (1,) * (len(shape) + 1 - values.ndim) + values.shape
     if values.size == 1:
         return values, prod(shape)

@@ -1,4 +1,4 @@
-"""An exported program, compiled for this machine and called from here."""
+"""Compile an exported program for this machine and call it."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def can_compile() -> bool:
 
 @contextmanager
 def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answers]:
-    """What a C file with its header beside it answers, one input after the other."""
+    """A function that runs the compiled C file on inputs, one after the other. Its header lies beside it."""
     header = source.with_suffix(".h").read_text(encoding="utf-8")
     count, name = re.search(r"_OUTPUTS (\d+)\n", header), re.search(r"void (\w+_run)\(", header)
     if not count or not name:
-        raise ConfigError(f"{source.with_suffix('.h')} is no header of an exported network")
+        raise ConfigError(f"{source.with_suffix('.h')} is no header of an exported network: export it again")
     with tempfile.TemporaryDirectory() as folder:
-        built = Path(folder) / "network.so"
-        command = [COMPILER, "-std=c99", *options, "-shared", "-fPIC", "-o", str(built), str(source)]
-        made = subprocess.run(command, capture_output=True, text=True, check=False)
-        if made.returncode:
-            lines = made.stderr.strip().splitlines()
+        library = Path(folder) / "network.so"
+        command = [COMPILER, "-std=c99", *options, "-shared", "-fPIC", "-o", str(library), str(source)]
+        compiler = subprocess.run(command, capture_output=True, text=True, check=False)
+        if compiler.returncode:
+            lines = compiler.stderr.strip().splitlines()
             worst = next((line for line in lines if "error" in line), lines[-1])
             raise ModelError(f"{COMPILER} refuses the exported program: {worst}")
-        function, outputs = getattr(ctypes.CDLL(str(built)), name[1]), int(count[1])
+        function, outputs = getattr(ctypes.CDLL(str(library)), name[1]), int(count[1])
 
         def answers(x: Tensor) -> NDArray[Any]:
             y = np.empty((len(x), outputs), np.float32)
@@ -54,8 +54,8 @@ def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answer
 
 
 def accuracy(path: Path | str, examples: Examples) -> float:
-    """The share of examples that the program calls by their class."""
+    """The accuracy of a program."""
     if not can_compile():
-        raise ConfigError(f"to judge a C file there has to be a C compiler, {COMPILER}, which is not here")
+        raise ConfigError(f"testing a C file needs a C compiler, and {COMPILER} was not found: install one")
     with compiled(Path(path), ("-O3",)) as answers:
         return float((answers(examples.x).argmax(1) == examples.y.numpy()).mean())

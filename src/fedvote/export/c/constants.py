@@ -1,4 +1,4 @@
-"""Numbers of a network as constants of a C program; weights that are votes are packed."""
+"""The constants of a C program. Weights made of votes are packed."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from fedvote.errors import ModelError
 from fedvote.export.packing import pack
 
-CHUNK = 8  # bytes of votes at a time, as in runtime.c
-INT, POINTER = 4, 8  # bytes, on the larger machines
+CHUNK = 8  # bytes of votes processed at a time, as in runtime.c
+INT, POINTER = 4, 8  # bytes, on 64-bit machines
 
 
 class Constants:
-    """Declarations, in the order in which they were asked for."""
+    """Declarations of constants, in order. Each method adds one and returns its name."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.nbytes = self.votes = 0
 
     def array(self, kind: str, values: NDArray[Any]) -> str:
-        """The name of an array of constants."""
+        """Add an array."""
         flat = values.reshape(-1)
         self.nbytes += flat.size * (1 if kind == "uint8_t" else 4)
         texts = map(str, flat.tolist()) if kind == "uint8_t" else map(c_float, flat.astype(np.float32))
         return self._declare(kind, "[]", "\n" + "\n".join(_wrapped(texts)))
 
     def weights(self, weight: NDArray[Any], bias: NDArray[Any] | None, groups: int) -> str:
-        """The name of a layer's fv_weights; its outputs may be in groups, each of which has inputs of its own."""
+        """Add a layer's fv_weights. Each of the groups of outputs has its own inputs."""
         packed, outputs = pack(weight, axis=0), len(weight) // groups
         shift = "0" if bias is None else self.array("float", bias)
         if packed is None:
@@ -47,18 +47,18 @@ class Constants:
         return self._declare("fv_weights", "", ", ".join(counts + arrays))
 
     def window(self, numbers: Sequence[int]) -> str:
-        """The name of the numbers of an fv_window."""
+        """Add an fv_window."""
         self.nbytes += len(numbers) * INT
         return self._declare("fv_window", "", ", ".join(map(str, numbers)))
 
-    def _declare(self, kind: str, many: str, values: str) -> str:
+    def _declare(self, kind: str, brackets: str, values: str) -> str:
         name = f"c{len(self.lines)}"
-        self.lines.append(f"static const {kind} {name}{many} = {{{values}}};")
+        self.lines.append(f"static const {kind} {name}{brackets} = {{{values}}};")
         return name
 
 
 def _by_chunk(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """(groups, outputs, inputs) as bytes, by group, chunk, output and byte: the order in which they are read."""
+    """Pack (groups, outputs, inputs) into bytes in the order of reading: by group, chunk, output and byte."""
     starts = range(0, bits.shape[2], 8 * CHUNK)
     chunks = [np.packbits(bits[:, :, start : start + 8 * CHUNK], axis=2) for start in starts]
     return np.concatenate([chunk.reshape(len(bits), -1) for chunk in chunks], axis=1)

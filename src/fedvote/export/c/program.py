@@ -1,4 +1,4 @@
-"""A deployed network as C99 for small devices: no libraries, nothing allocated, votes packed in memory, too."""
+"""A deployed network as C99 for small devices: no libraries, no allocation, votes packed in memory as well."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fedvote.errors import ConfigError
-from fedvote.export.c.buffers import places
+from fedvote.export.c.buffers import plan_memory
 from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
@@ -21,19 +21,16 @@ from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, OUTPUT, translated
 from fedvote.system.atomic_file import write
 
-PIXELS = 16  # at a time, as in runtime.c
-STACK = 4 * 2 * CHUNK * 16  # bytes of tables for one pixel
-TRIED = 4  # inputs on which the program has to answer as the network does
+PIXELS = 16  # computed at a time, as in runtime.c
+STACK = 4 * 2 * CHUNK * 16  # bytes of lookup tables per pixel
+TRIED = 4  # random inputs to test the program on
 KINDS = {torch.uint8: "uint8_t", torch.float32: "float"}
 
 
 def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) -> Exported:
-    """Write `path`, a C file, and the header that goes with it, after they were seen to answer as the network does.
-
-    That is seen where there is a C compiler.
-    """
+    """Write the C file `path` and its header. With a C compiler, check first that they answer like the network."""
     if int8 is not None:
-        raise ConfigError("int8 is for ONNX files: C files have float activations")
+        raise ConfigError("int8 is for ONNX files, C files have float activations: export without int8")
     network, path = checked(network, path, ".c")
     program, same = Program(network, path.stem), None
     if can_compile():
@@ -44,10 +41,10 @@ def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) ->
 
 
 class Program:
-    """The C source of a network, and what it takes."""
+    """The C source of a network, and its memory needs."""
 
     def __init__(self, network: Deployed, file: str):
-        """`file`: the name of its files, which names in it begin with."""
+        """`file`: name of the files, without suffix. The C identifiers begin with it."""
         if network.dtype not in KINDS:
             raise ConfigError(f"the network takes {network.dtype}, expected one of {', '.join(map(str, KINDS))}")
         calls = Calls(translated(network), bytes_in=network.dtype == torch.uint8)
@@ -55,19 +52,19 @@ class Program:
         self.classes, self.inputs, self.outputs = network.classes, prod(network.shape), calls.sizes[OUTPUT]
         self.votes, self.constant_bytes = calls.constants.votes, calls.constants.nbytes
         self.patch, self.sums = calls.patch, calls.sums
-        self.memory, where = places(calls.steps, calls.sizes, {INPUT: "input", calls.result: "logits"})
+        self.memory, places = plan_memory(calls.steps, calls.sizes, {INPUT: "input", calls.result: "logits"})
         self._kind, self._constants = KINDS[network.dtype], calls.constants.lines
-        self._calls = [step.written(where) for step in calls.steps]
+        self._calls = [step.text(places) for step in calls.steps]
 
     def write(self, path: Path) -> Path:
-        """The source, and its header beside it."""
+        """Write the source, and the header beside it."""
         write(path.with_suffix(".h"), self.header)
         write(path, self.source)
         return path
 
     @property
     def working_bytes(self) -> int:
-        """Of memory that is written to."""
+        """Bytes of working memory and stack."""
         return self._working_bytes(PIXELS)
 
     def _working_bytes(self, pixels: int) -> int:
@@ -77,8 +74,8 @@ class Program:
     def header(self) -> str:
         name, upper = self.name, self.name.upper()
         return f"""\
-/* A network, made by fedvote: {self.constant_bytes:,} bytes of constants, {self.working_bytes:,} of working memory and
-   stack; {self._working_bytes(1):,} if it is compiled with -DFV_PIXELS=1, which is slower with vector instructions. */
+/* A network, exported by fedvote: {self.constant_bytes:,} bytes of constants, {self.working_bytes:,} of working memory
+   and stack; {self._working_bytes(1):,} with -DFV_PIXELS=1, which is slower on processors with vector instructions. */
 #ifndef {upper}_H
 #define {upper}_H
 
@@ -93,8 +90,8 @@ extern "C" {{
 
 extern const char *const {name}_classes[{upper}_OUTPUTS];
 
-/* `input` as the data have it, channel by channel; the class with the largest of `logits` is the answer. One call at a
-   time: the working memory is the same for all. */
+/* `input`: unscaled, as in the dataset, channel by channel. The class with the largest logit is the answer. Not
+   reentrant: all calls share one working memory. */
 void {name}_run(const {self._kind} *input, float *logits);
 
 #ifdef __cplusplus
@@ -119,11 +116,11 @@ void {name}_run(const {self._kind} *input, float *logits);
         return "\n".join(lines)
 
     def _labels(self) -> list[str]:
-        """Of as many classes as there are outputs, in characters that every compiler reads."""
-        known = ["".join(map(_escaped, label.encode("ascii", "backslashreplace"))) for label in self.classes]
-        return (known + [""] * self.outputs)[: self.outputs]
+        """One class name per output, in characters that every compiler reads."""
+        labels = ["".join(map(_escaped, label.encode("ascii", "backslashreplace"))) for label in self.classes]
+        return (labels + [""] * self.outputs)[: self.outputs]
 
 
 def _escaped(byte: int) -> str:
-    """A character of a C string: two question marks would be the beginning of a third character."""
+    """A byte as it stands in a C string. Question marks are escaped because of trigraphs."""
     return chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
