@@ -19,7 +19,7 @@ CODECS: dict[str, type[Binary] | type[Ternary] | type[Float32]] = {
 }
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
-    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()  # noqa: SIM905
+    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 }
 LARGEST = 2.0**100  # it and its reciprocal fit into float32
 

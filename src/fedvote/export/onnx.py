@@ -74,9 +74,7 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ConfigError(
-            f"ONNX files need {name}, which is not installed: pip install '.[onnx]' in a clone"
-        ) from error
+        raise ConfigError(f"exports need {name}, which is not installed: pip install '.[onnx]' in a clone") from error
 
 
 def translated(network: Deployed) -> ModelProto:

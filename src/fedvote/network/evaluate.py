@@ -27,7 +27,7 @@ def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -
 def judge(
     network: Network, models: dict[str, Weights], test: Examples, calibration: Tensor, batch: int
 ) -> dict[str, float]:
-    """Metrics of a round. Those of the deployed model have no suffix, those of others have `_` and the model's name."""
+    """Metrics of a round, such as `accuracy` of the deployed model and `accuracy_float` of the float model."""
     metrics: dict[str, float] = {}
     measured: dict[int, tuple[float, float, float]] = {}
     for name, weights in models.items():

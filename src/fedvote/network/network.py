@@ -52,7 +52,7 @@ class Slot:
 
 
 class Network:
-    """A module as the function (voted, floats, inputs) -> outputs. It copies the module and never changes it."""
+    """A module as the function (voted, floats, inputs) -> outputs. The module given is copied, never changed."""
 
     def __init__(
         self,
@@ -179,12 +179,8 @@ class Network:
             raise ModelError(
                 f"the network fails at {where} on inputs of shape {tuple(shape)}: {reason(error)}"
             ) from error
-        twice = [
-            name
-            for name, layer in trial._batch.named_modules()
-            if isinstance(layer, StaticBatchNorm) and path.count(name) > 1
-        ]
-        if twice:
+        norms = [name for name, layer in trial._batch.named_modules() if isinstance(layer, StaticBatchNorm)]
+        if twice := [name for name in norms if path.count(name) > 1]:
             raise ModelError(
                 f"batch norm {', '.join(twice)} runs more than once in a forward pass, expected once: its statistics "
                 "are of one place; use a separate batch norm in every place"

@@ -12,10 +12,7 @@ ENDING = ".part"  # suffix of a file that is still being written
 
 @contextmanager
 def atomic_file(path: Path, *, secret: bool = False) -> Iterator[Path]:
-    """Yield a temporary path to write to. It replaces `path` once its content is on the disk.
-
-    `secret`: only the owner can read the file, from its first byte on.
-    """
+    """Yield a temporary path. It replaces `path` once it is on the disk. `secret`: only the owner can read the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}{ENDING}")  # no other process writes there
     try:

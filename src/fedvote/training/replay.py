@@ -82,10 +82,7 @@ class Replay(Stack):
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording, for stacks of the same method and shapes with as many clients, or down to half as many.
-
-    A replay always runs all recorded clients, so fewer than half deserve their own recording.
-    """
+    """A recording for stacks of its method and shapes. It runs all its clients: at most twice as many as needed."""
 
     method: Method
     shapes: Shapes

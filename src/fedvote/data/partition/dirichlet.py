@@ -34,7 +34,7 @@ class Dirichlet(Partition):
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         if len(data.train) // clients < self.min_samples:
             have = f"{len(data.train)} samples give {clients} clients {len(data.train) // clients} each"
-            raise DataError(f"{have}, min_samples is {self.min_samples}: lower clients or min_samples.")
+            raise DataError(f"{have}, min_samples is {self.min_samples}: ask for fewer clients or a lower min_samples.")
         y = labels(data)
         # q_m ~ Dir(alpha 1_C)
         mixtures_NC = rng.dirichlet(np.full(len(data.classes), self.alpha), size=clients)

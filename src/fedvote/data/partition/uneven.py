@@ -1,4 +1,4 @@
-"""Uneven classes, uneven sizes: clients share every class by a draw from a Dirichlet distribution.
+"""Uneven classes, uneven sizes: the clients' shares of each class are drawn from a Dirichlet distribution.
 
 M. Yurochkin et al.: Bayesian nonparametric federated learning of neural networks, ICML 2019, section 4. The smaller
 alpha, the fewer clients have most of a class, and the more sizes differ.

@@ -10,7 +10,7 @@ IN_PLACE = ("fv_each", "fv_relu", "fv_clip")  # may write their output over thei
 
 @dataclass(frozen=True)
 class Step:
-    """A C call that makes a value from its sources. In `call`, {y} is the value's place and {0}, {1}, ... the sources'."""
+    """A call that computes a value. In `call`, {y} is the place of the value and {0}, {1}, ... those of its sources."""
 
     call: str
     sources: tuple[str, ...]
@@ -20,9 +20,7 @@ class Step:
         return self.call.format(*(places[source] for source in self.sources), y=places[self.value])
 
 
-def plan_memory(
-    steps: Sequence[Step], sizes: Mapping[str, int], fixed: Mapping[str, str]
-) -> tuple[int, dict[str, str]]:
+def allocate(steps: Sequence[Step], sizes: Mapping[str, int], fixed: Mapping[str, str]) -> tuple[int, dict[str, str]]:
     """The length of the array and the place of every value. `fixed`: places of values outside the array."""
     last = {source: index for index, step in enumerate(steps) for source in step.sources}
     live: dict[str, tuple[int, int]] = {}  # start and end of values that are still needed

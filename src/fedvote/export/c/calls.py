@@ -196,15 +196,15 @@ def _shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
     """Shapes of all values that have a batch axis, without that axis."""
     from onnx import shape_inference
 
-    one = type(model)()
-    one.CopyFrom(model)
-    batch = one.graph.input[0].type.tensor_type.shape.dim[0].dim_param
-    for value in (*one.graph.input, *one.graph.output, *one.graph.value_info):
+    single = type(model)()  # for a batch of one input
+    single.CopyFrom(model)
+    batch = single.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    for value in (*single.graph.input, *single.graph.output, *single.graph.value_info):
         for side in value.type.tensor_type.shape.dim:
             if side.dim_param == batch:
                 side.dim_value = 1
     # infers only the shapes that torch leaves out: onnx and torch disagree about pools with ceil_mode
-    graph = shape_inference.infer_shapes(one, data_prop=True).graph
+    graph = shape_inference.infer_shapes(single, data_prop=True).graph
     values = (*graph.input, *graph.output, *graph.value_info)
     sides = {value.name: tuple(side.dim_value for side in value.type.tensor_type.shape.dim) for value in values}
     return {name: shape[1:] for name, shape in sides.items() if shape[:1] == (1,)}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fedvote.errors import ConfigError
-from fedvote.export.c.buffers import plan_memory
+from fedvote.export.c.buffers import allocate
 from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
@@ -52,7 +52,7 @@ class Program:
         self.classes, self.inputs, self.outputs = network.classes, prod(network.shape), calls.sizes[OUTPUT]
         self.votes, self.constant_bytes = calls.constants.votes, calls.constants.nbytes
         self.patch, self.sums = calls.patch, calls.sums
-        self.memory, places = plan_memory(calls.steps, calls.sizes, {INPUT: "input", calls.result: "logits"})
+        self.memory, places = allocate(calls.steps, calls.sizes, {INPUT: "input", calls.result: "logits"})
         self._kind, self._constants = KINDS[network.dtype], calls.constants.lines
         self._calls = [step.text(places) for step in calls.steps]
 
