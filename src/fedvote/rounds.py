@@ -21,7 +21,7 @@ from fedvote.errors import ConfigError
 from fedvote.method import Merge, Method
 from fedvote.network.network import Network
 from fedvote.randomness import SERVER, Key
-from fedvote.reputation.reputation import rule_of
+from fedvote.reputation import rule_of
 from fedvote.wire import Codecs, Delivery, Outgoing, Wire, read, stacked
 
 HELD = "held/"  # prefix of the state tensors that were broadcast in the last round

@@ -37,7 +37,7 @@ from fedvote.quantize import (
     to_level,
 )
 from fedvote.randomness import Key
-from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform
+from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform, rule_of
 from fedvote.reputation.reputation import check_verdict
 from fedvote.training.descent import descend
 from fedvote.wire import Coding
@@ -110,7 +110,7 @@ class FedVote(Method):
         return network.loss(voted, floats[0] if floats else network.start.floats, x_B, y_B)
 
     def merge(self, state: State, key: Key) -> Merge:
-        if self.reputation.equal and not self.train_float:
+        if rule_of(self) is None and not self.train_float:
             return Count(self, state, key)
         return AllAtOnce(lambda ups, clients: self._weighed(state, key, ups, clients))
 

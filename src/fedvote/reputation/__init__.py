@@ -17,4 +17,21 @@ REPUTATIONS: dict[str, type[Reputation]] = {
     "oracle-cut": OracleCut,
 }
 
-__all__ = ["REPUTATIONS", "Ballots", "Camps", "Cut", "OracleCut", "Proportional", "Reputation", "Uniform", "Verdict"]
+__all__ = [
+    "REPUTATIONS",
+    "Ballots",
+    "Camps",
+    "Cut",
+    "OracleCut",
+    "Proportional",
+    "Reputation",
+    "Uniform",
+    "Verdict",
+    "rule_of",
+]
+
+
+def rule_of(method: object) -> Reputation | None:
+    """The rule by which some ballots may count for more than others; None if all count the same."""
+    rule: Reputation | None = getattr(method, "reputation", None)
+    return None if rule is None or type(rule).judge is Uniform.judge else rule

@@ -19,15 +19,15 @@ from fedvote.reputation.reputation import Ballots
 
 @dataclass(frozen=True)
 class OracleCut(Cut):
-    hostile: int = 0  # federation.hostile of the run: the same clients are drawn from its seed
+    attackers: int = 0  # federation.hostile of the run: the same clients are drawn from its seed
 
     def init(self, clients: int) -> State:
-        if not 0 <= self.hostile < clients:
-            raise ConfigError(f"hostile is {self.hostile}, expected 0 to {clients - 1}, as in federation.hostile")
+        if not 0 <= self.attackers < clients:
+            raise ConfigError(f"attackers is {self.attackers}, expected 0 to {clients - 1}, as in federation.hostile")
         return super().init(clients)
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
         """One honest client, one vote in the plurality that all are judged by."""
-        drawn = Key(key.seed).numpy("hostile").choice(len(memory["reputation"]), self.hostile, replace=False)
+        drawn = Key(key.seed).numpy("hostile").choice(len(memory["reputation"]), self.attackers, replace=False)
         hostile = torch.as_tensor(drawn, device=ballots.clients_K.device)
         return super().remember(memory, ballots, key, (~torch.isin(ballots.clients_K, hostile)).float())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,9 +12,6 @@ from fedvote import contracts
 from fedvote.core import State
 from fedvote.quantize import Alphabet
 from fedvote.randomness import Key
-
-if TYPE_CHECKING:
-    from fedvote.method import Method
 
 
 @dataclass(frozen=True)
@@ -39,8 +35,6 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Reputation(ABC):
-    equal: ClassVar[bool] = False  # whether every ballot counts the same, so that ballots need not be compared
-
     def init(self, clients: int) -> State:
         """What is remembered of N clients before the first round; each tensor has N in front."""
         return {}
@@ -51,12 +45,6 @@ class Reputation(ABC):
     def heads(self, ballots: Ballots) -> Tensor:
         """One client, one vote."""
         return torch.ones(len(ballots.votes_KD), device=ballots.votes_KD.device)
-
-
-def rule_of(method: Method) -> Reputation | None:
-    """The rule by which some ballots may count for more than others; None if all count the same."""
-    rule: Reputation | None = getattr(method, "reputation", None)
-    return None if rule is None or rule.equal else rule
 
 
 def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> None:
