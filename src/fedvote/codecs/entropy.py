@@ -69,7 +69,7 @@ class EntropyVotes(Codec):
         if not np.array_equal(shares, self._shares(self._counts(padded))):
             raise WireError("the shares do not match the votes: the words were altered or cut")
         digits_D = torch.empty_like(self.context, dtype=torch.uint8)
-        by_context = torch.cat([padded[:0], *(padded[begin : begin + many] for begin, many in self._runs)])
+        by_context = torch.cat([padded[:0], *(padded[begin : begin + count] for begin, count in self._runs)])
         digits_D.scatter_(0, self._order, by_context)
         return self._votes_of(digits_D).to(device)
 
@@ -165,7 +165,7 @@ class EntropyVotes(Codec):
 
     @property
     def _runs(self) -> list[tuple[int, int]]:
-        """(begin, many) of its votes in the padded order, for each context that has votes."""
+        """(begin, count) of its votes in the padded order, for each context that has votes."""
         return [(a * self._size, int(self._votes[c])) for c, a, _ in self._blocks]
 
     @cached_property
@@ -173,9 +173,9 @@ class EntropyVotes(Codec):
         """(P,) the index of the vote at each padded position; the padding has any index."""
         source = self._order.new_zeros(int(self._symbols.sum()) * self._size)
         taken = 0
-        for begin, many in self._runs:
-            source[begin : begin + many] = self._order[taken : taken + many]
-            taken += many
+        for begin, count in self._runs:
+            source[begin : begin + count] = self._order[taken : taken + count]
+            taken += count
         return source
 
     @cached_property

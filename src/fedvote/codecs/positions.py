@@ -27,17 +27,17 @@ def read_positions(payload: bytes, count: int) -> tuple[Tensor, bytes]:
     """The positions at the front of a payload, in a vector of `count` values, and the bytes after them."""
     if len(payload) < HEAD.size:
         raise WireError(f"{len(payload)} bytes are too few for positions")
-    many, planes = HEAD.unpack_from(payload)
-    size, rest = -(-many // 8), payload[HEAD.size :]
-    if many > count or planes > 32 or len(rest) < planes * size:
-        raise WireError(f"{len(payload)} bytes are not {many} of {count} positions with gaps of {planes} bits")
-    gaps = torch.zeros(many, dtype=torch.int64)
+    number, planes = HEAD.unpack_from(payload)
+    size, rest = -(-number // 8), payload[HEAD.size :]
+    if number > count or planes > 32 or len(rest) < planes * size:
+        raise WireError(f"{len(payload)} bytes are not {number} of {count} positions with gaps of {planes} bits")
+    gaps = torch.zeros(number, dtype=torch.int64)
     for plane in range(planes):
-        gaps |= unpack_bits(rest[plane * size : (plane + 1) * size], many).long() << plane
-    if planes != (int(gaps.max()).bit_length() if many else 0):
+        gaps |= unpack_bits(rest[plane * size : (plane + 1) * size], number).long() << plane
+    if planes != (int(gaps.max()).bit_length() if number else 0):
         raise WireError(f"{planes} bits per gap where fewer would do")
     index = (gaps + 1).cumsum(0) - 1
-    if many and int(index[-1]) >= count:
+    if number and int(index[-1]) >= count:
         raise WireError(f"a position beyond the last of {count}")
     return index, rest[planes * size :]
 

@@ -77,14 +77,14 @@ def _add(digits: Words, rows: Words, start: int, stop: int) -> None:
 def _add_block(digits: Words, at: int, rows: Words, begin: int, end: int) -> None:
     """Add eight rows at a time: sum their bits to ones, twos and fours, then carry the eights."""
     m = end - begin
-    a, b, c, d, none = np.empty(m, U), np.empty(m, U), np.empty(m, U), np.empty(m, U), np.zeros(m, U)
+    a, b, c, d, zeros = np.empty(m, U), np.empty(m, U), np.empty(m, U), np.empty(m, U), np.zeros(m, U)
     ones, twos, fours = digits[0, at : at + m], digits[1, at : at + m], digits[2, at : at + m]
     for k in range(0, len(rows), 8):
-        _carry_save(ones, _row(rows, k, begin, end, none), _row(rows, k + 1, begin, end, none), a)
-        _carry_save(ones, _row(rows, k + 2, begin, end, none), _row(rows, k + 3, begin, end, none), b)
+        _carry_save(ones, _row(rows, k, begin, end, zeros), _row(rows, k + 1, begin, end, zeros), a)
+        _carry_save(ones, _row(rows, k + 2, begin, end, zeros), _row(rows, k + 3, begin, end, zeros), b)
         _carry_save(twos, a, b, c)
-        _carry_save(ones, _row(rows, k + 4, begin, end, none), _row(rows, k + 5, begin, end, none), a)
-        _carry_save(ones, _row(rows, k + 6, begin, end, none), _row(rows, k + 7, begin, end, none), b)
+        _carry_save(ones, _row(rows, k + 4, begin, end, zeros), _row(rows, k + 5, begin, end, zeros), a)
+        _carry_save(ones, _row(rows, k + 6, begin, end, zeros), _row(rows, k + 7, begin, end, zeros), b)
         _carry_save(twos, a, b, d)
         _carry_save(fours, c, d, a)
         for p in range(3, len(digits)):
@@ -92,8 +92,8 @@ def _add_block(digits: Words, at: int, rows: Words, begin: int, end: int) -> Non
 
 
 @_jit
-def _row(rows: Words, k: int, begin: int, end: int, none: Words) -> Words:
-    return rows[k, begin:end] if k < len(rows) else none
+def _row(rows: Words, k: int, begin: int, end: int, zeros: Words) -> Words:
+    return rows[k, begin:end] if k < len(rows) else zeros
 
 
 @_jit
@@ -115,26 +115,26 @@ def _carry(total: Words, carry: Words) -> None:
 
 
 @_jit
-def _expand(lanes: Words, to: int, digits: Bytes, at: int, size: int) -> None:
-    none = np.zeros((1, size), np.uint8)
+def _expand(lanes: Words, lanes_at: int, digits: Bytes, digits_at: int, size: int) -> None:
+    zeros = np.zeros((1, size), np.uint8)
     for g in range(len(lanes)):
         p = 8 * g
         _transpose(
-            lanes[g, to : to + size],
-            _byte(digits, p, at, none),
-            _byte(digits, p + 1, at, none),
-            _byte(digits, p + 2, at, none),
-            _byte(digits, p + 3, at, none),
-            _byte(digits, p + 4, at, none),
-            _byte(digits, p + 5, at, none),
-            _byte(digits, p + 6, at, none),
-            _byte(digits, p + 7, at, none),
+            lanes[g, lanes_at : lanes_at + size],
+            _byte(digits, p, digits_at, zeros),
+            _byte(digits, p + 1, digits_at, zeros),
+            _byte(digits, p + 2, digits_at, zeros),
+            _byte(digits, p + 3, digits_at, zeros),
+            _byte(digits, p + 4, digits_at, zeros),
+            _byte(digits, p + 5, digits_at, zeros),
+            _byte(digits, p + 6, digits_at, zeros),
+            _byte(digits, p + 7, digits_at, zeros),
         )
 
 
 @_jit
-def _byte(digits: Bytes, p: int, at: int, none: Bytes) -> Bytes:
-    return digits[p, at : at + none.size] if p < len(digits) else none[0, :]
+def _byte(digits: Bytes, p: int, at: int, zeros: Bytes) -> Bytes:
+    return digits[p, at : at + zeros.size] if p < len(digits) else zeros[0, :]
 
 
 @_jit
@@ -155,7 +155,7 @@ def _transpose(
 
 @_jit
 def _weigh(total: Floats, rows: Words, start: int, stop: int, weights: Floats, bits: Words) -> None:
-    K, none = len(rows), np.zeros(WEIGHED, U)
+    K, zeros = len(rows), np.zeros(WEIGHED, U)
     padded = np.zeros(-(-K // 4) * 4, np.float32)
     padded[:K] = weights
     for begin in range(start, stop, WEIGHED):
@@ -165,10 +165,10 @@ def _weigh(total: Floats, rows: Words, start: int, stop: int, weights: Floats, b
         for k in range(0, K, 4):
             _weigh_four(
                 part,
-                _row(rows, k, begin, end, none),
-                _row(rows, k + 1, begin, end, none),
-                _row(rows, k + 2, begin, end, none),
-                _row(rows, k + 3, begin, end, none),
+                _row(rows, k, begin, end, zeros),
+                _row(rows, k + 1, begin, end, zeros),
+                _row(rows, k + 2, begin, end, zeros),
+                _row(rows, k + 3, begin, end, zeros),
                 padded[k : k + 4],
                 bits,
             )
