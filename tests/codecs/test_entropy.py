@@ -299,7 +299,7 @@ def test_shares_of_other_votes_are_refused() -> None:
     codec = coder_of_one(BINARY, 80)
     assert codec.encode(torch.full((80,), -1)) == CODED + b"\1\0"
     for share in (2, 100, 32768, 65535):
-        with pytest.raises(WireError, match="the shares are not those of the votes"):
+        with pytest.raises(WireError, match="the shares do not match the votes"):
             codec.decode(CODED + share.to_bytes(2, "little"))
 
 
