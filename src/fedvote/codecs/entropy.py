@@ -77,8 +77,8 @@ class EntropyVotes(Codec):
         shares, symbols = self._shares_and_symbols(x)
         head = len(CODED) + len(write_units(shares[self._sent]))
         blocks = self._coder_blocks(shares, symbols)  # made now, not in the coder's thread
-        words = coders.length(len(symbols), lambda: blocks)
-        return then(words, lambda length: min(head + length, self._plain_size))
+        words, plain_size = coders.length(len(symbols), lambda: blocks), self._plain_size
+        return then(words, lambda length: min(head + length, plain_size))  # which keeps the blocks alone in memory
 
     def _shares_and_symbols(self, x: Tensor) -> tuple[Shares, npt.NDArray[np.uint8]]:
         """The part of encoding that runs on the device."""
