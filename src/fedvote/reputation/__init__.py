@@ -1,4 +1,4 @@
-"""How ballots are weighed: rules by name."""
+"""Rules that weigh ballots, by name."""
 
 from __future__ import annotations
 
