@@ -31,7 +31,7 @@ class Credibility(Reputation):
         return {"reputation": torch.full((clients,), self.start)}
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
-        """(N,) reputations after the round; only its clients' change. `heads_K`: weights of ballots in the plurality."""
+        """(N,) reputations after the round; only its clients' change. `heads_K`: ballots' weights in the plurality."""
         votes, heads = ballots.votes_KD, self.heads(ballots) if heads_K is None else heads_K
 
         # w^(k+1) = sign(sum_m w_m^(k,tau)); ties are broken by the same key as in the deployed plurality
