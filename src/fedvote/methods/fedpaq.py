@@ -11,7 +11,7 @@ The error of Q grows with the square root of the number of weights that share a 
 the mean of 31 clients has ten times more noise than update. QSGD is therefore used with buckets: every few hundred
 weights have their own norm. `bucket` is their number. A bucket of 512 spends 1/16 bit per weight on its norm.
 
-Clients round by shared random numbers. With s = 1, a weight whose number is high is almost surely 0: it codes shorter.
+Clients round by shared random numbers. With s = 1, a weight whose number is high is almost surely 0, and codes short.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ momentum and the remaining error as sketches too. After a step the paper subtrac
 from the error. The authors' code instead clears every cell of error and momentum that they fall into. `feedback`
 selects one of the two. The default is the code's rule: the paper's diverged where estimates were noisy.
 
-A sketch is never larger than the vector. In small networks it has fewer columns, and at most that many weights change
-in a round.
+A sketch is never larger than the vector: in small networks it has fewer columns, and a round changes fewer weights.
 """
 
 from __future__ import annotations

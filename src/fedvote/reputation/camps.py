@@ -3,8 +3,7 @@
 Honest ballots differ by random rounding and by their clients' data, each in its own direction. Attackers with a common
 aim differ from honest clients in one direction. So each ballot gets a position on two lines: how much it has in common
 with all ballots, and where it lies along the direction of largest difference. If a gap on a line is wide relative to
-the spread of the majority's camp, the ballots beyond the gap are left out. The test repeats on the remaining ballots,
-because attackers may be of several kinds.
+the spread of the majority's camp, the ballots beyond it are left out. The test repeats: attackers can be of many kinds.
 
 A first test leaves out copied ballots. Copies of one honest ballot would form a camp with its sender, and the other
 honest clients would be outliers. But the server can draw every client's shared random numbers, and a copied vote shows
