@@ -52,7 +52,7 @@ MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputat
 class FedVote(Method):
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
-    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: weighs ballots
+    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     coding: Coding = "entropy"  # or "plain": whole bits
@@ -153,7 +153,7 @@ class FedVote(Method):
         }
 
     def _weighted(self, state: State, key: Key, ups: Message, clients: list[int]) -> State:
-        """Option II: the next state, with lambda from the reputation rule."""
+        """The next state, with lambda from the reputation rule: Option II."""
         votes_KD = ups["votes"]
         memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
         clients_K = torch.tensor(clients, device=votes_KD.device)
