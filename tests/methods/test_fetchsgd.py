@@ -207,7 +207,7 @@ def test_a_cell_is_four_bytes() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"rows": 4}, "rows is 4, expected an odd number, for there to be a median"),
+        ({"rows": 4}, "rows is 4, expected an odd number, so that there is a median"),
         ({"rows": 0}, "rows is 0, expected an odd number"),
         ({"rows": -1}, "rows is -1, expected an odd number"),
         ({"columns": 0}, "columns is 0 and k is 50000, expected whole numbers above 0"),

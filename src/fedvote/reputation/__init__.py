@@ -1,4 +1,4 @@
-"""How ballots are weighed: rules by name."""
+"""Rules that weigh ballots, by name."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ __all__ = [
 
 
 def rule_of(method: object) -> Reputation | None:
-    """The rule by which some ballots may count for more than others; None if all count the same."""
+    """The reputation rule of a method; None if all its ballots count the same."""
     rule: Reputation | None = getattr(method, "reputation", None)
     return None if rule is None or type(rule).judge is Uniform.judge else rule

@@ -1,4 +1,4 @@
-"""What a reputation rule is: ballots and what is remembered of their senders -> vote weights and a new memory."""
+"""The contract of a reputation rule: ballots and a memory of their senders -> vote weights and a new memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedvote.randomness import Key
 
 @dataclass(frozen=True)
 class Ballots:
-    """All that a rule may see: this round's votes, who sent them, and the soft vote they started from."""
+    """All that a rule may see: the round's votes, their senders, and the soft vote that was broadcast."""
 
     votes_KD: Tensor
     clients_K: Tensor
@@ -26,29 +26,29 @@ class Ballots:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule decides; only ratios of weights matter."""
+    """The decision of a rule. Only the ratios of weights matter."""
 
-    soft_K: Tensor  # each ballot's weight in the soft vote, which training goes on with
+    soft_K: Tensor  # each ballot's weight in the soft vote, from which training continues
     hard_K: Tensor  # each ballot's weight in the plurality, which is deployed
-    memory: State  # what the rule remembers for the next round
+    memory: State  # for the next round
 
 
 @dataclass(frozen=True)
 class Reputation(ABC):
     def init(self, clients: int) -> State:
-        """What is remembered of N clients before the first round; each tensor has N in front."""
+        """The memory before round 1; each tensor has N rows, one per client."""
         return {}
 
     @abstractmethod
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict: ...
 
     def heads(self, ballots: Ballots) -> Tensor:
-        """One client, one vote."""
+        """(K,) ones: one client, one vote."""
         return torch.ones(len(ballots.votes_KD), device=ballots.votes_KD.device)
 
 
 def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> None:
-    """Refuse what no votes can be counted by: rules may be a user's own."""
+    """Raise ConfigError if a verdict cannot weigh votes: the rule may be a user's own."""
     if not isinstance(verdict, Verdict):
         contracts.refuse(rule, "judge", contracts.kind(verdict), "a Verdict")
     for name, weights_K in (("soft_K", verdict.soft_K), ("hard_K", verdict.hard_K)):
