@@ -63,9 +63,10 @@ def test_it_is_a_front_door_that_names_what_the_rule_does_not_stop() -> None:
 
 
 def test_what_may_be_added_works_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block of Python on the page is saved under its name, and every command runs, with fewer and shorter rounds."""
+    """Every block of Python is saved under the name in its first line; every command runs, with short rounds."""
     text = (README.parent / "docs" / "adding.md").read_text()
-    files = {re.match(r"# (\w+\.py)\n", code)[1]: code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)}
+    files = {name: code for code, name in re.findall(r"```python\n(# (\w+\.py)\n.*?)```", text, re.DOTALL)}
+    assert len(files) == text.count("```python")
     for name, code in files.items():
         (tmp_path / name).write_text(code)
     monkeypatch.chdir(tmp_path)
