@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedvote.codecs import Float32, Ternary
-from fedvote.core import Batches, Codec, Message, State
-from fedvote.methods.update import FloatMethod, move
+from fedvote.core import Batches, Message, State
+from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.update import FloatMethod, FloatWire, move
 from fedvote.network.network import Network
 from fedvote.quantize import TERNARY, round_stack
 from fedvote.randomness import Key
+from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,10 @@ class TernGrad(FloatMethod):
         generators = [key.torch("terngrad", delta_KN.device) for key in keys]
         return {"signs": round_stack(delta_KN / scale_K1, TERNARY, generators), "scale": scale_K1}, memory
 
-    def merge(self, state: State, ups: Message, clients: Sequence[int], key: Key) -> State:
+    def merge(self, state: State, key: Key) -> Merge:
         # theta^(k+1) = theta^(k) - eta / K sum_m s_m t_m
-        return move(state, self.server_lr * (ups["scale"] * ups["signs"]).mean(0))
+        return AllAtOnce(lambda ups, clients: move(state, self.server_lr * (ups["scale"] * ups["signs"]).mean(0)))
 
-    def uplink(self, network: Network, down: Message, key: Key) -> dict[str, Codec]:
-        return {"signs": Ternary(network.D + network.F), "scale": Float32(1)}
+    def wire(self, network: Network) -> Wire:
+        uplink = {"signs": Ternary(network.D + network.F), "scale": Float32(1)}
+        return FloatWire(network, uplink, scales=("scale",))

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.attacks import Attack, Seen
-from fedvote.core import Dataset
+from fedvote.core import Dataset, Message, State
 from fedvote.data.partition import Partition
 from fedvote.engines.simulate import simulate
+from fedvote.method import AllAtOnce, Merge
 from fedvote.methods import Signum
 from fedvote.randomness import Key
 from fedvote.reputation import Uniform
@@ -28,7 +29,7 @@ from tests.toy import dataset, module
 Change = Callable[[Any], Any]
 
 
-FUNCTIONS = ("init", "local", "merge", "measure", "models", "uplink", "memory", "objective")
+FUNCTIONS = ("init", "local", "merge", "measure", "models", "wire", "memory", "objective")
 
 
 def change_what(function: str, change: Change, patch: pytest.MonkeyPatch) -> None:
@@ -44,6 +45,16 @@ def run(method: Any = None, **options: Any) -> None:
 
 def without(name: str) -> Change:
     return lambda given: {key: value for key, value in given.items() if key != name}
+
+
+def closing(change: Change) -> Change:
+    """Let the fold of a round end in something else."""
+    return lambda merge: AllAtOnce(lambda ups, clients: change(_closed(merge, ups, clients)))
+
+
+def _closed(merge: Merge, ups: Message, clients: list[int]) -> State:
+    merge.add(ups, clients)
+    return merge.close()
 
 
 @pytest.mark.parametrize(
@@ -68,17 +79,19 @@ def without(name: str) -> Change:
             "expected a row for each of the 5 clients",
         ),
         ("local", lambda given: (given[0], {"new": torch.zeros(5)}), "FedAvg.local gives 'new', expected none"),
-        ("merge", lambda given: None, "FedAvg.merge gives nothing, expected a dict"),
-        ("merge", without("float"), "FedAvg.merge gives 'voted', expected 'voted', 'float'"),
+        ("merge", lambda given: None, "FedAvg.merge gives nothing, expected a Merge"),
+        ("merge", closing(lambda state: None), "FedAvg.merge gives nothing, expected a dict"),
+        ("merge", closing(without("float")), "FedAvg.merge gives 'voted', expected 'voted', 'float'"),
         (
             "merge",
-            lambda given: given | {"voted": given["voted"][1:]},
+            closing(lambda state: state | {"voted": state["voted"][1:]}),
             "'voted' as torch.float32 of shape (71,), expected torch.float32 of shape (72,)",
         ),
         ("models", lambda given: None, "FedAvg.models gives nothing, expected a dict that has 'deployed' and 'float'"),
         ("models", without("deployed"), "expected a dict that has 'deployed' and 'float'"),
         ("models", lambda given: given | {"float": 1}, "FedAvg.models gives a int as 'float', expected Weights of 72"),
-        ("uplink", lambda given: None, "FedAvg.uplink gives nothing, expected a dict of codecs"),
+        ("wire", lambda given: None, "FedAvg.wire gives nothing, expected a Wire"),
+        ("wire", lambda given: replace(given, uplink=None), "FloatWire.up gives nothing, expected a dict of codecs"),
         ("objective", lambda given: None, "objective returns nothing, expected one number"),
         ("objective", lambda given: given.expand(4), "returns a tensor of shape (4,), expected one number"),
     ],
@@ -202,7 +215,7 @@ from fedvote.methods import FedAvg
 
 @dataclass(frozen=True)
 class Mine(FedAvg):
-    def merge(self, state, ups, clients, key):
+    def merge(self, state, key):
         return helper.merged[len(state)]
 """
 

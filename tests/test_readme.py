@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import runpy
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import fedvote
 from fedvote import load_network
 from fedvote.codecs.frame import VERSION
 from fedvote.runs.config import read
@@ -54,18 +57,46 @@ def test_it_is_a_front_door_that_names_what_the_rule_does_not_stop() -> None:
     assert "not safe against attackers who know it" in text and "backdoor" in text
 
 
-def test_what_may_be_added_works_as_shown(tmp_path: Path) -> None:
-    text = (README.parent / "docs" / "architecture.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    file = tmp_path / "mine.py"
-    file.write_text(code)
-    parts = re.findall(r"--set ([a-z.]+=)mine\.py:([A-Za-z]+)", code)
-    assert len(parts) == 5
-    settings = [f"{key}{file}:{name}" for key, name in parts]
-    config = read("quickstart", [*settings, "federation.hostile=3", "rounds=2", "local.steps=2", "local.batch=8"])
-    (*_, last) = run(config, RunFolder(tmp_path / "run"), device="cpu")
-    assert len(set(last.record["vote_weight"].values())) == 1 and "refused" not in last.record
-    assert load_network(tmp_path / "run")(torch.zeros(1, 1, 8, 8)).shape == (1, 3)
+def test_what_may_be_added_works_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block of Python is saved under the name in its first line; every command runs, with short rounds."""
+    text = (README.parent / "docs" / "adding.md").read_text()
+    files = {name: code for code, name in re.findall(r"```python\n(# (\w+\.py)\n.*?)```", text, re.DOTALL)}
+    assert len(files) == text.count("```python")
+    for name, code in files.items():
+        (tmp_path / name).write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = runpy.run_path("program.py")
+    assert names["snapshot"].record["accuracy"] > 0.85
+    assert names["module"](names["data"].test.x[:2]).shape == (2, 2)
+
+    commands = [shlex.split(line) for line in re.findall(r"^fedvote run quickstart (.*)$", text, re.MULTILINE)]
+    assert files.keys() - {"program.py"} == {part for words in commands for part in re.findall(r"\w+\.py", str(words))}
+    for number, words in enumerate(commands):
+        settings = [word for word in words if word != "--set"]
+        assert len(words) == 2 * len(settings)
+        config = read("quickstart", [*settings, "rounds=2", "local.steps=2", "local.batch=8", "engine.test_batch=100"])
+        snapshots = list(run(config, RunFolder(tmp_path / f"run-{number}"), device="cpu"))
+        assert len(snapshots) == 2 and not any("refused" in snapshot.record for snapshot in snapshots)
+        network: Any = load_network(tmp_path / f"run-{number}")
+        assert network(torch.zeros(1, 1, 8, 8, dtype=network.dtype)).isfinite().all()
+
+
+def test_the_codec_that_is_shown_writes_what_it_reads_and_refuses_the_rest(tmp_path: Path) -> None:
+    text = (README.parent / "docs" / "adding.md").read_text()
+    (code,) = re.findall(r"```python\n(# nibbles\.py\n.*?)```", text, re.DOTALL)
+    (tmp_path / "nibbles.py").write_text(code)
+    nibbles = runpy.run_path(str(tmp_path / "nibbles.py"))["Nibbles"]
+    for count in (0, 1, 14, 15):
+        x = torch.arange(count, dtype=torch.int8) - 7
+        payload = nibbles(count).encode(x)
+        assert len(payload) == -(-count // 2) and torch.equal(nibbles(count).decode(payload), x)
+    for payload in (b"", b"\x08", b"\x80", b"\x87\x80", b"\x87\x87", b"\x87\x08", b"\x87\x88\x88"):
+        with pytest.raises(fedvote.WireError, match="3 whole numbers"):
+            nibbles(3).decode(payload)
+    for wrong in (torch.tensor([0, 8, 0]), torch.tensor([0, 1]), torch.zeros(3)):
+        with pytest.raises(fedvote.WireError, match="3 whole numbers"):
+            nibbles(3).encode(wrong)
 
 
 def test_the_wire_format_that_is_described_is_the_one_that_is_written() -> None:

@@ -1,4 +1,4 @@
-"""What methods, rules, attacks and partitioners have to hand back: one that is a user's own is told in a sentence."""
+"""Checks of the values that methods, rules, attacks and partitioners return: a user's own part may be wrong."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ def kind(value: Any) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
+def form(value: Tensor) -> str:
+    return f"{value.dtype} of shape {tuple(value.shape)}"
+
+
 def instance(part: object, function: str, given: Any, expected: type) -> None:
     if not isinstance(given, expected):
         refuse(part, function, kind(given), f"a {expected.__name__}")
 
 
 def pair(part: object, function: str, given: Any) -> tuple[Any, Any]:
-    """What clients send, and what they remember."""
+    """The messages and the memories that `local` returns."""
     if not isinstance(given, tuple) or len(given) != 2:
         refuse(part, function, kind(given), "two things, messages and memories")
     return given
@@ -43,7 +47,7 @@ def tensors(part: object, function: str, given: Any) -> Message:
 
 
 def rows(part: object, function: str, given: Any, K: int) -> Message:
-    """Tensors of K clients."""
+    """Tensors by name, each with K rows."""
     found = tensors(part, function, given)
     for name, value in found.items():
         if not value.ndim or len(value) != K:
@@ -51,21 +55,20 @@ def rows(part: object, function: str, given: Any, K: int) -> Message:
     return found
 
 
-def like(part: object, function: str, given: Any, known: Mapping[str, Tensor]) -> Message:
-    """Tensors of the same names, shapes and types as these."""
+def like(part: object, function: str, given: Any, expected: Mapping[str, Tensor]) -> Message:
+    """Tensors with the names, shapes and types of `expected`."""
     found = tensors(part, function, given)
-    if found.keys() != known.keys():
-        refuse(part, function, ", ".join(map(repr, found)) or "no tensors", ", ".join(map(repr, known)) or "none")
-    for name, value in known.items():
-        mine = found[name]
-        if (mine.shape, mine.dtype) != (value.shape, value.dtype):
-            found_one, one = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (mine, value))
-            refuse(part, function, f"{name!r} as {found_one}", one)
+    if found.keys() != expected.keys():
+        refuse(part, function, ", ".join(map(repr, found)) or "no tensors", ", ".join(map(repr, expected)) or "none")
+    for name, right in expected.items():
+        value = found[name]
+        if (value.shape, value.dtype) != (right.shape, right.dtype):
+            refuse(part, function, f"{name!r} as {form(value)}", form(right))
     return found
 
 
 def models(part: object, given: Any, D: int, F: int) -> None:
-    """Those to deploy and to train on, with as many weights as the network has."""
+    """Models by name, `deployed` and `float` among them, each with the network's D voted and F float weights."""
     if not isinstance(given, Mapping) or {"deployed", "float"} - given.keys():
         refuse(part, "models", kind(given), "a dict that has 'deployed' and 'float'")
     for name, weights in given.items():
@@ -88,18 +91,18 @@ def numbers(part: object, function: str, given: Any) -> dict[str, float]:
     return {str(name): float(value) for name, value in given.items()}
 
 
-def labels(part: object, given: Any, known_HB: Tensor, classes: int) -> Tensor:
-    """As many labels as there were, each of a class."""
-    if not isinstance(given, Tensor) or given.shape != known_HB.shape or given.is_floating_point():
-        found = f"{given.dtype} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else kind(given)
-        refuse(part, "poison", found, f"whole numbers of shape {tuple(known_HB.shape)}")
+def labels(part: object, given: Any, true_HB: Tensor, classes: int) -> Tensor:
+    """Poisoned labels: of the shape of the true ones, each a class."""
+    if not isinstance(given, Tensor) or given.shape != true_HB.shape or given.is_floating_point():
+        found = form(given) if isinstance(given, Tensor) else kind(given)
+        refuse(part, "poison", found, f"whole numbers of shape {tuple(true_HB.shape)}")
     if given.numel() and not 0 <= int(given.min()) <= int(given.max()) < classes:
         refuse(part, "poison", f"labels from {int(given.min())} to {int(given.max())}", f"0 to {classes - 1}")
     return given
 
 
 def check_choices(part: Any) -> None:
-    """Refuse a value of a field declared as Literal that is none of its choices, in programs as in tables."""
+    """Raise ConfigError if a field declared as Literal has another value than its choices."""
     for name, kind in typing.get_type_hints(type(part)).items():
         if typing.get_origin(kind) is Literal and getattr(part, name) not in (choices := typing.get_args(kind)):
             raise ConfigError(f"{name} is {getattr(part, name)!r}, expected one of: {', '.join(map(str, choices))}")

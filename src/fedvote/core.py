@@ -1,4 +1,4 @@
-"""The types that cross borders: examples, batches, messages, codecs.
+"""Types that several parts share: examples, batches, messages, codecs.
 
 Axes, as suffixes of names and in annotations:
 
@@ -24,13 +24,13 @@ State = dict[str, Tensor]
 """Plain named tensors: all that the server keeps between two rounds."""
 
 Message = dict[str, Tensor]
-"""Plain named tensors on their way; stacked messages have a leading axis K."""
+"""Plain named tensors that travel; stacked messages have a leading axis K."""
 
 NO_VOTE = -128
-"""What becomes of a weight that is not a number, where there should be a vote: no codec takes it."""
+"""The vote of a weight that is NaN: every codec refuses it."""
 
 Length = int | Future[int]
-"""Of something in bytes; some lengths are still being found, while everything else goes on."""
+"""A length in bytes; a Future while a coder process still counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Examples:
 
     x: Tensor  # (n, channels, height, width) uint8, or any floats
     y: Tensor  # (n,) int64
-    mean: tuple[float, ...] = ()  # a channel each; empty: leave the inputs as they are
+    mean: tuple[float, ...] = ()  # for each channel; empty: no scaling by mean and std
     std: tuple[float, ...] = ()
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Examples:
         return Examples(self.x[index], self.y[index], self.mean, self.std)
 
     def take(self, index: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """The inputs, ready for a network, and the labels; both have the shape of `index` in front."""
+        """The scaled inputs and the labels; both shapes begin with the shape of `index`."""
         x = self.x[index]
         shape = (-1,) + (1,) * (self.x.ndim - 2)
         mean, std = (_on(x.device, values).view(shape) for values in (self.mean, self.std))
@@ -64,13 +64,13 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A classification dataset: what clients train on and what the model is judged by."""
+    """A classification dataset: the training and the test examples."""
 
     name: str
     train: Examples
     test: Examples
     classes: tuple[str, ...]
-    writers: Tensor | None = field(default=None, repr=False)  # (n,) int64: who made each example, where it is known
+    writers: Tensor | None = field(default=None, repr=False)  # (n,) int64: the writer of each example, if known
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,13 +80,13 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """The mini-batches of a stack of clients: indices into examples that are on the device already."""
+    """The mini-batches of a stack of clients: indices into examples that are already on the device."""
 
     examples: Examples
     index_KSB: Tensor
-    samples_K: Tensor  # how many examples each client has
-    poisoned_KSB: Tensor | None = None  # labels, where they are not those of the examples
-    steps_K: tuple[int, ...] | None = None  # how many steps each client takes, where not all take the same
+    samples_K: Tensor  # the number of examples of each client
+    poisoned_KSB: Tensor | None = None  # labels that replace the examples' own
+    steps_K: tuple[int, ...] | None = None  # the steps of each client, if they differ
 
     @property
     def clients(self) -> int:
@@ -97,7 +97,7 @@ class Batches:
         return self.index_KSB.shape[1]
 
     def of(self, client: int) -> Batches:
-        """The batches of one client of the stack, as many as it takes steps."""
+        """The batches of one client of the stack, one for each of its steps."""
         steps = self.steps_K[client] if self.steps_K else self.steps
         poisoned = None if self.poisoned_KSB is None else self.poisoned_KSB[client : client + 1, :steps]
         row = slice(client, client + 1)
@@ -115,22 +115,22 @@ class Batches:
 
 
 def scaled(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Inputs, ready for a network; bytes are parts of 255. `mean` and `std` may be empty: then that is all."""
+    """Inputs as a network takes them: bytes are divided by 255. Empty `mean` and `std` change nothing."""
     x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
     return (x - mean) / std if mean.numel() else x
 
 
 @functools.lru_cache(maxsize=64)
 def _on(device: torch.device, values: tuple[float, ...]) -> Tensor:
-    """Constants on a device, sent there once: each sending would wait for the device."""
+    """Constants on a device, copied once: every copy waits for the device."""
     return torch.tensor(values, device=device)
 
 
 class Codec(ABC):
-    """Lossless: decode(encode(x)) == x; anything that is not `count` values of its kind is refused with WireError."""
+    """A lossless codec: decode(encode(x)) == x. It refuses, with WireError, all but `count` values of its kind."""
 
-    tag: ClassVar[int]  # which codec, on the wire
-    count: int  # how many values it carries
+    tag: ClassVar[int]  # the codec's number on the wire
+    count: int  # the number of values
 
     @abstractmethod
     def encode(self, x: Tensor) -> bytes: ...
@@ -139,7 +139,7 @@ class Codec(ABC):
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor: ...
 
     def weigh(self, rows: Tensor) -> list[Length | WireError]:
-        """For each row, how many bytes `encode` makes of it, or why `decode` would refuse them."""
+        """For each row, the length of `encode(row)` in bytes, or the reason why `decode` would refuse it."""
         weights: list[Length | WireError] = []
         for row in rows:
             try:
@@ -149,7 +149,7 @@ class Codec(ABC):
         return weights
 
     def weigh_one(self, x: Tensor) -> Length:
-        """How many bytes `encode` makes of x; WireError if `decode` would refuse them. Cheaper where that can be."""
+        """The length of `encode(x)` in bytes; WireError if `decode` would refuse it. Subclasses may be faster."""
         payload = self.encode(x)
         self.decode(payload)
         return len(payload)

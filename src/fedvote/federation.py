@@ -25,7 +25,7 @@ from fedvote.network.evaluate import judge
 from fedvote.network.network import Network
 from fedvote.plan import Plan
 from fedvote.randomness import Key
-from fedvote.reputation.reputation import rule_of
+from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
 
 CPU = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""The contract of a federated method: all that the engines call, and all that they know of it."""
+"""The contract of a federated method: all that engines know of it."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ Objective = TypeVar("Objective", bound=Callable[..., Tensor])
 
 
 def layerwise(objective: Objective) -> Objective:
-    """Mark an objective that takes its weights as vectors, and also as sequences of one tensor per layer.
+    """Mark an objective that accepts weights as vectors and as sequences of one tensor per layer.
 
-    Training then hands it whichever is faster. An objective without the mark gets vectors.
+    Training passes the faster of the two. An objective without the mark gets vectors.
     """
     objective.layerwise = True  # type: ignore[attr-defined]
     return objective
 
 
 class Merge(ABC):
-    """The messages of a round on their way into the next state: a fold, so that messages need not be kept."""
+    """A fold over the messages of a round that ends in the next state. It need not keep the messages."""
 
     @abstractmethod
     def add(self, ups: Message, clients: Sequence[int]) -> None:
-        """Take in the messages of these clients, K in front; one at a time, or many."""
+        """Add the messages of one or more clients. Each tensor has K rows, one per client."""
 
     @abstractmethod
     def close(self) -> State:
-        """The next state, from all messages so far. More may be added afterwards, and the round closed again."""
+        """The next state, from all messages so far. More may be added later, and `close` called again."""
 
 
 class AllAtOnce(Merge):
-    """For a method or rule that compares messages: keeps them all, and merges them when the round closes."""
+    """Keeps all messages and merges them when the round closes: for methods and rules that compare messages."""
 
     def __init__(self, merge: Callable[[Message, list[int]], State]):
-        """`merge`: the stacked messages and their clients, in ascending order -> the next state."""
+        """`merge`: (stacked messages, their clients in ascending order) -> the next state."""
         self._merge = merge
         self._parts: list[Message] = []
         self._clients: list[int] = []
@@ -71,65 +71,65 @@ class Method(ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
 
     lr: float = 0.03  # the local learning rate, eta
-    optimizer: str = "Adam"  # of torch.optim, made new each round; it must work element by element
-    optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ..., as torch names them
+    optimizer: str = "Adam"  # of torch.optim; new in every round; must work element by element
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ... in torch's names
 
     def __post_init__(self) -> None:
         for slot in fields(self):
-            if "registry" in slot.metadata:  # so that reputation="camps" works in a program, too
+            if "registry" in slot.metadata:  # so that a program can say reputation="camps"
                 part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
                 object.__setattr__(self, slot.name, part)
         contracts.check_choices(self)
         if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
-        if self.optimizer_options or self.optimizer not in ELEMENTWISE:  # refuse now what would fail in round 1
-            optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # only then, as it loads torch._dynamo
+        if self.optimizer_options or self.optimizer not in ELEMENTWISE:  # fail now rather than in round 1
+            optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # slow: it loads torch._dynamo
 
     @abstractmethod
     def init(self, network: Network, clients: int) -> State:
-        """The server's state before round 1, for N clients; `network.start` has the weights that the seed makes.
+        """The server's state before round 1, for N clients. `network.start` has the seed's weights.
 
-        A method that weighs clients keeps their shares of the last round as `vote_weight` (N,).
+        A method that weighs clients keeps their shares in the last round as `vote_weight` (N,).
         """
 
     @abstractmethod
     def broadcast(self, state: State) -> Message:
-        """What the server sends to every client of the round."""
+        """The message from the server to every client of the round."""
 
     @abstractmethod
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
-        """One round of local training for a stack of K clients: their messages and new memories, K in front."""
+        """One round of local training for K clients: their messages and new memories, each tensor with K rows."""
 
     @abstractmethod
     def merge(self, state: State, key: Key) -> Merge:
-        """How the messages of the round become the next state: a fold, or `AllAtOnce`."""
+        """An empty merge, which turns the messages of the round into the next state."""
 
     @abstractmethod
     def models(self, state: State) -> dict[str, Weights]:
-        """`deployed`, the model for a device, and `float`, the model that training continues from; may be the same."""
+        """`deployed`: the model for a device; `float`: the model that training continues from. May be the same."""
 
     @abstractmethod
     def wire(self, network: Network) -> Wire:
-        """How messages are coded, in both directions."""
+        """The codecs of messages in both directions."""
 
     @layerwise
     def objective(self, network: Network, *weights: Any) -> Tensor:
-        """The loss of one client: (*weights, x_B, y_B) -> (), where `weights` are what `descend` was given to train.
+        """The loss of one client: (*weights, x_B, y_B) -> (), where `weights` are the tensors that `descend` trains.
 
-        A function of its arguments alone: on a GPU it is recorded once, and replayed.
+        It must depend on its arguments alone: a GPU records it once and replays it.
         """
         return network.loss(*weights)
 
     def memory(self, network: Network) -> State:
-        """What one client remembers from round to round, as it is before the client's first."""
+        """One client's memory before its first round. `local` updates it from round to round."""
         return {}
 
     def measure(self, before: State, after: State) -> Mapping[str, float]:
-        """Numbers to record of a round besides accuracy and bytes, by name, from the states around it."""
+        """Metrics of a round by name, besides accuracy and bytes, from the states before and after it."""
         return {}
 
     def check(self, cohort: int) -> None:
-        """Refuse, before anybody trains, rounds of fewer clients than can be merged."""
+        """Raise ConfigError, before any training, if rounds of `cohort` clients are too small to merge."""
         return

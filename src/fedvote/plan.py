@@ -124,7 +124,7 @@ class Plan:
         _check_above_zero(self, "rounds")
         for slot in dataclasses.fields(self):
             if "registry" in slot.metadata:  # so that attack="inverse" works in a program, too
-                part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
+                part = named(slot.metadata["registry"], getattr(self, slot.name) or slot.default, slot.name)
                 object.__setattr__(self, slot.name, part)
 
     @property

@@ -1,4 +1,4 @@
-"""Normalisation, stochastic rounding, tallies and plurality: the maths of a vote, as pure functions.
+"""The maths of a vote as pure functions: normalisation, stochastic rounding, tallies, plurality.
 
 Federated Learning via Plurality Vote, Section IV (Eq. 11, Algorithm 1) and Appendix A-C.
 """
@@ -30,7 +30,7 @@ class Normalisation(ABC):
     A new one is a subclass with two one-line methods and a line in NORMALISATIONS.
     """
 
-    a: float = 1.5  # the steeper, the closer to sign(h)
+    a: float = 1.5  # steepness: the larger, the closer to sign(h)
 
     def __post_init__(self) -> None:
         if not 0 < self.a < math.inf:
@@ -74,17 +74,17 @@ def clip(soft: Tensor, p_min: float) -> Tensor:
 
 
 def round_binary(w: Tensor, u: Tensor) -> Tensor:
-    """Eq. 11: +1 with probability (w + 1) / 2, else -1, for u drawn evenly from [0, 1); int8."""
+    """Eq. 11: +1 with probability (w + 1) / 2, else -1, for u uniform in [0, 1); int8."""
     return _votes(torch.where(u < (w + 1) / 2, 1, -1), w)
 
 
 def round_ternary(w: Tensor, u: Tensor) -> Tensor:
-    """Appendix A-C: sign(w) with probability |w|, else 0, for u drawn evenly from [0, 1); int8."""
+    """Appendix A-C: sign(w) with probability |w|, else 0, for u uniform in [0, 1); int8."""
     return _votes(w.sign() * (u < w.abs()), w)
 
 
 def threshold_binary(w: Tensor) -> Tensor:
-    """The likelier vote of each weight; sign(0) is +1."""
+    """The likelier vote of each weight; +1 for 0."""
     return _votes(torch.where(w >= 0, 1, -1), w)
 
 
@@ -93,8 +93,8 @@ def threshold_ternary(w: Tensor) -> Tensor:
     return _votes(w.sign() * (w.abs() > 0.5), w)
 
 
-def _votes(found: Tensor, w: Tensor) -> Tensor:
-    return found.to(torch.int8).masked_fill_(w.isnan(), NO_VOTE)
+def _votes(rounded: Tensor, w: Tensor) -> Tensor:
+    return rounded.to(torch.int8).masked_fill_(w.isnan(), NO_VOTE)
 
 
 ROUNDING = {BINARY: round_binary, TERNARY: round_ternary}
@@ -102,7 +102,7 @@ THRESHOLD = {BINARY: threshold_binary, TERNARY: threshold_ternary}
 
 
 def round_stack(w_KD: Tensor, alphabet: Alphabet, generators: Sequence[torch.Generator]) -> Tensor:
-    """Round every client's weights with its own random numbers, whoever else is in the stack."""
+    """Round each client's weights by its own generator, independently of the rest of the stack."""
     return torch.stack(
         [
             ROUNDING[alphabet](w_D, torch.rand(w_D.shape, generator=g, device=w_D.device))
@@ -112,7 +112,7 @@ def round_stack(w_KD: Tensor, alphabet: Alphabet, generators: Sequence[torch.Gen
 
 
 def round_by_shared_random(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]) -> Tensor:
-    """The same with the shared random numbers of these keys: whoever has a key can draw its numbers."""
+    """Round each client's weights by shared random numbers, which the server can draw from the same key."""
     numbers = (shared_random(key, w_KD.shape[1], w_KD.device) for key in keys)
     return torch.stack([ROUNDING[alphabet](w_D, as_uniform(r_D)) for w_D, r_D in zip(w_KD, numbers, strict=True)])
 
@@ -120,7 +120,7 @@ def round_by_shared_random(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]
 def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
     """(V, D) the weight behind each value of the alphabet: sum over m of lambda_m 1(w_m = v).
 
-    One ballot at a time, so that no K x D floats are ever held. Sums of equal whole weights are exact.
+    One ballot at a time: K x D floats would take too much memory. Sums of equal whole weights are exact.
     """
     if votes_KD.device.type == "cpu":  # the same sums, many times faster; a GPU gains nothing from packing
         return packed.tally(packed.pack(votes_KD, alphabet), weights_K)
@@ -132,7 +132,7 @@ def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
 
 
 def soft_vote(tally_VD: Tensor, alphabet: Alphabet) -> Tensor:
-    """The mean vote, in [-1, 1]; for a binary alphabet that is 2 p - 1 (Lemma 5: the next normalised weight)."""
+    """The mean vote, in [-1, 1]; 2 p - 1 for a binary alphabet (Lemma 5: the next normalised weight)."""
     values = tally_VD.new_tensor(alphabet)
     return (values @ tally_VD) / tally_VD.sum(0)
 
@@ -140,10 +140,10 @@ def soft_vote(tally_VD: Tensor, alphabet: Alphabet) -> Tensor:
 def plurality(tally_VD: Tensor, alphabet: Alphabet, generator: torch.Generator) -> Tensor:
     """The value with the most weight behind it, ties broken at random; int8."""
     leads_VD = tally_VD == tally_VD.amax(0)
-    lots_VD = torch.rand(tally_VD.shape, generator=generator, device=tally_VD.device)
-    first_D, *others = torch.where(leads_VD, lots_VD, -1.0)
+    random_VD = torch.rand(tally_VD.shape, generator=generator, device=tally_VD.device)
+    first_D, *others = torch.where(leads_VD, random_VD, -1.0)
 
-    # argmax, a value at a time, which is many times faster where there are two or three
+    # argmax over values, one value at a time: many times faster for two or three
     winner_D, most_D = torch.full_like(first_D, alphabet[0], dtype=torch.int8), first_D
     for value, drawn_D in zip(alphabet[1:], others, strict=True):
         winner_D = torch.where(drawn_D > most_D, value, winner_D)
@@ -152,10 +152,10 @@ def plurality(tally_VD: Tensor, alphabet: Alphabet, generator: torch.Generator) 
 
 
 def to_level(soft: Tensor, levels: int) -> Tensor:
-    """The nearest of `levels` evenly spaced points on [-1, 1], as its number; int16."""
+    """The number of the nearest of `levels` evenly spaced points on [-1, 1]; int16."""
     return torch.round((soft.clamp(-1, 1) + 1) / 2 * (levels - 1)).to(torch.int16)
 
 
 def from_level(level: Tensor, levels: int) -> Tensor:
-    """The point on [-1, 1] that `level` stands for."""
+    """The point on [-1, 1] with the number `level`."""
     return level.float() * (2 / (levels - 1)) - 1

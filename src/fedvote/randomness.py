@@ -1,8 +1,8 @@
-"""Every random number of a run: a function of (seed, round, client, purpose), and of nothing else.
+"""Every random number of a run is a function of (seed, round, client, purpose), and of nothing else.
 
-`shared_random` makes the numbers by which clients round. They are the same on every device, so the server can draw
-them as well. Counter-based: number i of a stream is a hash of i and of the stream's 62 bits, by two rounds of Wellons'
-lowbias32. All arithmetic is that of 32-bit integers, which wraps around.
+Clients round by the numbers of `shared_random`. These are the same on every device, so the server can draw them, too.
+Number i of a stream is a hash of i and the stream's 62 bits: two rounds of Wellons' lowbias32, in 32-bit integers that
+wrap around.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import torch
 from torch import Tensor
 
 SERVER = -1
-"""The client number of whatever is drawn on the server."""
+"""The client number of the server's own random numbers."""
 
-BITS = 24  # as many as a float32 holds
+BITS = 24  # of a shared random number: a float32 holds them exactly
 FACTORS = (0x7FEB352D, 0x846CA68B - 2**32)
 MASK = 2**31 - 1
-CACHED = 2**17  # of which a CPU keeps all that is made on the way
+CACHED = 2**17  # numbers that a CPU's cache holds, with all intermediate results
 
 
 @dataclass(frozen=True)
 class Key:
-    """Where every random number comes from: (seed, round, client, purpose), and nothing else."""
+    """The source of random numbers: seed, round and client; every use adds its purpose."""
 
     seed: int
     round: int = 0
@@ -44,14 +44,14 @@ class Key:
 
 
 def shared_random(key: Key, count: int, device: torch.device | str = "cpu") -> Tensor:
-    """(count,) whole numbers from 0 to 2^24 - 1, evenly distributed; int32."""
+    """(count,) whole numbers from 0 to 2^24 - 1, uniformly distributed; int32."""
     return shared_random_at(key, torch.arange(count, dtype=torch.int32, device=device))
 
 
-def shared_random_at(key: Key, places_D: Tensor) -> Tensor:
-    """Those of some places, which are overwritten."""
-    number, lots_D = key.number("rounding"), places_D
-    for x in lots_D.split(CACHED) if lots_D.device.type == "cpu" else (lots_D,):
+def shared_random_at(key: Key, index_D: Tensor) -> Tensor:
+    """The shared random numbers at these indices (int32), which they overwrite."""
+    number = key.number("rounding")
+    for x in index_D.split(CACHED) if index_D.device.type == "cpu" else (index_D,):
         for part in (number & MASK, number >> 31 & MASK):
             x ^= part
             x ^= x >> 16 & 0xFFFF
@@ -60,9 +60,9 @@ def shared_random_at(key: Key, places_D: Tensor) -> Tensor:
             x *= FACTORS[1]
             x ^= x >> 16 & 0xFFFF
         x &= 2**BITS - 1
-    return lots_D
+    return index_D
 
 
-def as_uniform(lots_D: Tensor) -> Tensor:
-    """The same as numbers in [0, 1), without rounding."""
-    return lots_D.float().div_(2**BITS)
+def as_uniform(numbers_D: Tensor) -> Tensor:
+    """Shared random numbers as exact floats in [0, 1)."""
+    return numbers_D.float().div_(2**BITS)

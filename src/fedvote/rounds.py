@@ -1,8 +1,8 @@
 """One round, as both engines run it: the server broadcasts, clients train and answer, the server merges.
 
-A client that has the broadcast of the round before, the reference, can be sent less. So the state after a round has
-that broadcast in it, with the prefix `held/`. Before round 1 the shared seed makes the reference for everybody; a
-client whose seed made another one notices, and is sent the whole broadcast.
+The reference is the previous round's broadcast. Clients that keep it receive shorter messages. So the state after a
+round includes that round's broadcast, with the prefix `held/`. Before round 1 every client makes the reference from the
+shared seed. A client whose seed gives another reference notices, and receives the whole broadcast.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from fedvote.errors import ConfigError
 from fedvote.method import Merge, Method
 from fedvote.network.network import Network
 from fedvote.randomness import SERVER, Key
-from fedvote.reputation.reputation import rule_of
+from fedvote.reputation import rule_of
 from fedvote.wire import Codecs, Delivery, Outgoing, Wire, read, stacked
 
-HELD = "held/"  # prefix of the state tensors that were broadcast in the last round
+HELD = "held/"  # prefix of the reference's tensors in the state
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A round that is over: the next state, whose messages counted, and why others did not."""
+    """The outcome of a round: the next state, the clients that counted, and why others did not."""
 
     state: State
     counted: list[int]
     refused: dict[int, str] = field(default_factory=dict)
-    measured: dict[str, float] = field(default_factory=dict)  # by the method
+    measured: dict[str, float] = field(default_factory=dict)  # the method's own metrics
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a method on a network; on the server and on every client."""
+    """One round of a method on a network; the server and every client have one."""
 
     method: Method
     network: Network
@@ -51,35 +51,35 @@ class Round:
         contracts.instance(self.method, "wire", wire, Wire)
         return wire
 
-    # the server's side
+    # on the server
 
     def reference(self, state: State) -> Message | None:
-        """The broadcast of the round before, for clients that kept it; None if nobody has to keep it."""
+        """The previous round's broadcast; None if clients do not keep it."""
         if self.key.round == 1:
-            return self.method.broadcast(state)  # which the seed has made
-        held = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
-        return held or None
+            return self.method.broadcast(state)  # made from the seed
+        reference = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
+        return reference or None
 
     def broadcast(self, state: State, reference: Message | None = None) -> Outgoing:
-        """The message that starts the round, to clients that have the reference, or to those that have none."""
+        """The message that starts the round, for clients that have this reference, or for those that have none."""
         stack = {name: value[None] for name, value in self.method.broadcast(state).items()}
         return Outgoing([self.header(SERVER)], stack, lambda _: self.wire.down(reference))
 
     def read_ballot(self, state: State, frame: bytes, client: int) -> Delivery:
-        """The message of a client; WireError if it may not send that."""
+        """Decode the message of a client; WireError if it is invalid."""
         key = Key(self.key.seed, self.key.round, client)
         down, device = self.method.broadcast(state), self.network.start.voted.device
         return read(frame, self.header(client), lambda: self.wire.up(down, key), device)
 
     def largest_ballot(self, state: State) -> int:
-        """Bytes that no proper message of a client exceeds, in any round."""
+        """Upper bound, in bytes, on a valid message of any client in any round."""
         return most_bytes(self.wire.up(self.method.broadcast(state), Key(0, 1, 0)))
 
     def close(self, state: State, deliveries: Mapping[int, Delivery], asked: int | None = None) -> Closed:
-        """Merge what clients sent, without those that were refused.
+        """Merge the deliveries that were not refused.
 
-        `asked`: how many clients were to take part, where some sent nothing. A merge that fails without some of them
-        counts for nothing, so that nobody can stop a run by sending noise, or nothing at all.
+        `asked`: the number of clients asked, if some did not answer. If a merge without some of the clients fails, the
+        round counts nobody and the run goes on: no client can stop it by sending noise, or nothing.
         """
         down = self.method.broadcast(state)
         refused = {client: f"client {client}: {d.refusal}" for client, d in sorted(deliveries.items()) if d.refusal}
@@ -88,19 +88,19 @@ class Round:
         measured: dict[str, float] = {}
         if counted:
             try:
-                merged, why = self._merged(after, [deliveries[client] for client in counted], counted), ""
+                merged, failure = self._merged(after, [deliveries[client] for client in counted], counted), ""
                 if not _is_sound(merged, down):
-                    why = "the merged weights are not numbers that training can continue from"
+                    failure = "the merged weights are not numbers that training can continue from"
             except ConfigError as error:
                 if len(counted) == (asked or len(deliveries)):
-                    raise  # nobody's noise: the configuration asks for the impossible
-                why = str(error)
-            if why:
-                refused |= {client: f"client {client}: not counted, since {why}" for client in counted}
+                    raise  # no client's fault: the configuration asks for the impossible
+                failure = str(error)
+            if failure:
+                refused |= {client: f"client {client}: not counted, since {failure}" for client in counted}
                 counted = []
             else:
-                found = self.method.measure(after, merged)
-                measured, after = contracts.numbers(self.method, "measure", found), merged
+                metrics = self.method.measure(after, merged)
+                measured, after = contracts.numbers(self.method, "measure", metrics), merged
         if self.wire.keeps_broadcast:
             after = after | {HELD + name: value for name, value in down.items()}
         return Closed(after, counted, refused, measured)
@@ -111,51 +111,51 @@ class Round:
         merge.add(stacked(deliveries), clients)
         return contracts.like(self.method, "merge", merge.close(), state)
 
-    # the clients' side
+    # on clients
 
     def read_broadcast(self, frame: bytes, reference: Message | None = None) -> Message:
-        """What the server sent; `reference`: its broadcast of the round before, if this client kept it."""
+        """Decode the server's message; `reference`: the previous round's broadcast, if this client kept it."""
         device = self.network.start.voted.device
         return read(frame, self.header(SERVER), lambda: self.wire.down(reference), device).message
 
     def train(self, down: Message, batches: Batches, memory: State, keys: Sequence[Key]) -> tuple[Outgoing, State]:
-        """Local training of a stack of K clients: their messages, and their new memories, K in front."""
-        sent = self.method.local(self.network, down, batches, memory, keys)
-        ups, remembered = contracts.pair(self.method, "local", sent)
+        """Train K clients: their messages and their new memories, each tensor with K rows."""
+        result = self.method.local(self.network, down, batches, memory, keys)
+        ups, new_memory = contracts.pair(self.method, "local", result)
         stack = contracts.rows(self.method, "local", ups, len(keys))
-        memory = contracts.like(self.method, "local", remembered, memory)
+        memory = contracts.like(self.method, "local", new_memory, memory)
         return self._answer(stack, down, [key.client for key in keys]), memory
 
     def tamper(
         self, attack: Attack, down: Message, deliveries: Mapping[int, Delivery], hostile: Container[int]
     ) -> Outgoing | None:
-        """The messages that hostile clients send instead of theirs, if they send others. Nothing after this knows who.
+        """The messages that hostile clients send instead of their own; None if they send their own.
 
-        They went through the method's own codecs before, and will again: an attacker can only send proper messages.
+        Forged messages pass the method's codecs, so attackers send only valid ones. No later step knows who is hostile.
         """
         readable = {client: deliveries[client] for client in sorted(deliveries) if not deliveries[client].refusal}
-        mine = [client for client in readable if client in hostile]  # a refused message is refused as it is
-        if not mine or type(attack).tamper is Attack.tamper:
+        attackers = [client for client in readable if client in hostile]  # refused messages stay refused
+        if not attackers or type(attack).tamper is Attack.tamper:
             return None
         others = [client for client in readable if client not in hostile]
-        own = stacked([readable[client] for client in mine])
-        # where nobody is honest, their own messages are the best guess
-        honest = stacked([readable[client] for client in others or mine]) if attack.omniscient else {}
-        keys = [Key(self.key.seed, self.key.round, client) for client in mine]
+        own = stacked([readable[client] for client in attackers])
+        # without honest clients, the attackers' own messages are the best guess
+        honest = stacked([readable[client] for client in others or attackers]) if attack.omniscient else {}
+        keys = [Key(self.key.seed, self.key.round, client) for client in attackers]
         seen = Seen(own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method))
         forged = contracts.like(attack, "tamper", attack.tamper(seen), own)
-        return self._answer(forged, down, mine)
+        return self._answer(forged, down, attackers)
 
     def _answer(self, stack: Message, down: Message, clients: Sequence[int]) -> Outgoing:
         return Outgoing([self.header(client) for client in clients], stack, self._codecs(down))
 
-    # both sides
+    # on both
 
     def header(self, client: int) -> Header:
         return Header(self.key.round, client, self.network.fingerprint, type(self.method).__name__)
 
     def _codecs(self, down: Message) -> Callable[[int], Codecs]:
-        """The codecs of each client's message: the same object for all, unless they differ by client."""
+        """client -> the codecs of its message; one object for all clients, unless codecs differ by client."""
         if self.wire.personal:
             return lambda client: self.wire.up(down, Key(self.key.seed, self.key.round, client))
         common = self.wire.up(down, self.key)
@@ -164,8 +164,8 @@ class Round:
 
 
 def _is_sound(state: State, down: Message) -> bool:
-    """Whether all numbers of a state are finite, and the broadcast ones within what clients accept."""
+    """Whether all numbers of a state are finite, and the broadcast ones small enough for clients to accept."""
     floats = {name: value for name, value in state.items() if value.is_floating_point() and value.numel()}
-    ends = torch.stack([torch.stack(value.aminmax()).float() for value in floats.values()]).tolist() if floats else []
+    ranges = torch.stack([torch.stack(value.aminmax()).float() for value in floats.values()]).tolist() if floats else []
     limits = [LARGEST if name in down else torch.finfo(torch.float32).max for name in floats]
-    return all(abs(end) <= limit for both, limit in zip(ends, limits, strict=True) for end in both)
+    return all(abs(end) <= limit for ends, limit in zip(ranges, limits, strict=True) for end in ends)

@@ -1,6 +1,6 @@
-"""What travels between server and clients: how each tensor is coded, in both directions, and what was delivered.
+"""Messages between server and clients: the codec of each tensor, in both directions, and the deliveries.
 
-Rounding is lossy and belongs to a method; a codec is lossless and belongs here. Every size is that of a real frame,
+Rounding is lossy and belongs to a method; a codec is lossless and belongs here. Every size is the size of a real frame,
 whether its bytes are written (`frames`, `write`) or only counted (`weigh`).
 """
 
@@ -21,13 +21,13 @@ from fedvote.errors import UnwritableError, WireError
 from fedvote.randomness import Key
 from fedvote.system.threads import on_every_core
 
-READERS = 4  # frames that are read at a time: each needs 30 bytes a weight until it has been read
+READERS = 4  # frames read at a time: reading one takes 30 bytes per weight
 
 Coding = Literal["entropy", "plain"]
-"""Whether messages are entropy-coded, or sent in whole bits."""
+"""Messages are entropy-coded, or sent as plain bits."""
 
 Codecs = Mapping[str, Codec]
-"""A codec for each tensor of a message, in the order in which they are written."""
+"""A codec for each tensor of a message, in the order of the frame."""
 
 
 class Wire(ABC):
@@ -50,24 +50,24 @@ class Wire(ABC):
 
     @abstractmethod
     def up(self, down: Message, key: Key) -> Codecs:
-        """The codecs of a message from the client of this key. Both sides have the broadcast `down`, and the key."""
+        """The codecs of a message from the client of this key. Both sides know the broadcast `down` and the key."""
 
     @abstractmethod
     def down(self, reference: Message | None = None) -> Codecs:
-        """The codecs of a broadcast; `reference`: the broadcast of the round before, if the receiver has it.
+        """The codecs of a broadcast; `reference`: the last broadcast, if the receiver has it.
 
-        Before round 1 every client has the reference: the shared seed makes it. Later on, only if `keeps_broadcast`.
-        A receiver that has it must also be able to read a broadcast coded without it.
+        In round 1 every client has a reference: the shared seed makes it. Later, clients have one if `keeps_broadcast`.
+        A receiver with a reference can also read a broadcast that is coded without one.
         """
 
     def unmoved(self, down: Message) -> Message:
-        """What a client that learned nothing would send, on average; tensors that are not named would be zeros."""
+        """The average message of a client that learned nothing; tensors that are missing here would be zeros."""
         return {}
 
 
 @dataclass(frozen=True)
 class FixedWire(Wire):
-    """The same codecs in every round, for every client."""
+    """A wire with the same codecs in every round, for every client."""
 
     uplink: Codecs
     downlink: Codecs
@@ -81,11 +81,11 @@ class FixedWire(Wire):
 
 @dataclass(frozen=True, eq=False)
 class Outgoing:
-    """Messages that are ready to be sent, of one sender or a stack of several."""
+    """Messages ready to be sent, from one sender or a stack of several."""
 
     headers: Sequence[Header]
-    stack: Message  # K in front, a row for each header
-    codecs: Callable[[int], Codecs]  # of the message of a client; of the broadcast, for the server
+    stack: Message  # leading axis K: a row for each header
+    codecs: Callable[[int], Codecs]  # by the sender's number: a client, or the server
 
     def row(self, k: int) -> Message:
         return {name: values[k] for name, values in self.stack.items()}
@@ -93,11 +93,11 @@ class Outgoing:
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """One message as its receiver has it: the tensors and their size in bytes, or why they were refused."""
+    """A message at its receiver: the tensors and their size in bytes, or the reason for refusing them."""
 
-    stack: Message  # the messages that were delivered together, K in front
-    row: int  # which of them it is
-    lengths: Sequence[Length]  # bytes of its parts; some may still be being counted
+    stack: Message  # all messages of the same delivery, leading axis K
+    row: int  # of this message in the stack
+    lengths: Sequence[Length]  # of its parts, in bytes; a coder process may still be counting some
     refusal: str = ""
 
     @property
@@ -110,23 +110,23 @@ class Delivery:
 
 
 Carry = Callable[[Outgoing], list[Delivery]]
-"""How messages reach their receiver inside one process: `weigh` or `write`."""
+"""A way to deliver messages within one process: `weigh` or `write`."""
 
 
 def frames(outgoing: Outgoing) -> list[bytes]:
-    """The messages as bytes; no bytes where training left no message that could be written."""
+    """The messages as bytes; empty for a message that cannot be written, because weights became NaN."""
     return [_frame(outgoing, k) for k in range(len(outgoing.headers))]
 
 
 def read(frame: bytes, header: Header, codecs: Callable[[], Codecs], device: torch.device | str) -> Delivery:
-    """The message in a frame; WireError if it is not the one expected."""
+    """Read the message in a frame; WireError if it is not the expected one."""
     check_head(frame, header)  # first: junk must not trigger costly codec setup
     message = unpack(frame, header, codecs(), device)
     return Delivery({name: value[None] for name, value in message.items()}, 0, [len(frame)])
 
 
 def write(outgoing: Outgoing) -> list[Delivery]:
-    """Write the messages as bytes, and read them as their receiver would."""
+    """Write the messages as bytes, and read them as their receiver does."""
 
     def deliver(k: int) -> Delivery:
         header, frame = outgoing.headers[k], _frame(outgoing, k)
@@ -140,40 +140,40 @@ def write(outgoing: Outgoing) -> list[Delivery]:
 
 
 def weigh(outgoing: Outgoing) -> list[Delivery]:
-    """Deliver the messages as they are, and count the bytes that their frames would have."""
+    """Deliver the messages as they are, and count the bytes of their frames without writing them."""
     deliveries: list[Delivery] = []
     stack = outgoing.stack
-    codecs = (outgoing.codecs(header.client) for header in outgoing.headers)
-    for _, group in groupby(codecs, key=id):  # clients with the same codecs are weighed together
-        (theirs, *others), at = list(group), len(deliveries)
-        many = 1 + len(others)
-        check_names(stack, theirs)
-        weights = {name: codec.weigh(stack[name][at : at + many]) for name, codec in theirs.items()}
-        around = HEAD.size + TENSOR.size * len(theirs) + CHECKSUM.size
-        for k in range(many):
+    each = (outgoing.codecs(header.client) for header in outgoing.headers)
+    for _, group in groupby(each, key=id):  # clients with the same codecs are weighed together
+        (codecs, *others), start = list(group), len(deliveries)
+        stop = start + 1 + len(others)
+        check_names(stack, codecs)
+        weights = {name: codec.weigh(stack[name][start:stop]) for name, codec in codecs.items()}
+        overhead = HEAD.size + TENSOR.size * len(codecs) + CHECKSUM.size
+        for row in range(start, stop):
             refusal = ""
-            lengths: list[Length] = [around]
-            for name, codec in theirs.items():
-                weight = weights[name][k]
+            lengths: list[Length] = [overhead]
+            for name, codec in codecs.items():
+                weight = weights[name][row - start]
                 if isinstance(weight, UnwritableError):
                     lengths, refusal = [0], str(weight)
                     break
                 if isinstance(weight, WireError):
-                    weight, refusal = len(codec.encode(stack[name][at + k])), refusal or str(weight)
+                    weight, refusal = len(codec.encode(stack[name][row])), refusal or str(weight)
                 lengths.append(weight)
-            deliveries.append(Delivery(stack, at + k, lengths, refusal))
+            deliveries.append(Delivery(stack, row, lengths, refusal))
     return deliveries
 
 
 def stacked(deliveries: Sequence[Delivery]) -> Message:
-    """Messages as one, K in front. Messages that were delivered together, and in this order, are not copied."""
+    """Messages as one, with leading axis K. Messages that are already stacked in this order are not copied."""
     pieces: list[Message] = []
     for _, group in groupby(deliveries, key=lambda delivery: id(delivery.stack)):
         together = list(group)
         rows = [delivery.row for delivery in together]
         in_order = rows == list(range(rows[0], rows[0] + len(rows)))
-        these = slice(rows[0], rows[0] + len(rows)) if in_order else rows
-        pieces.append({name: values[these] for name, values in together[0].stack.items()})
+        index = slice(rows[0], rows[0] + len(rows)) if in_order else rows
+        pieces.append({name: values[index] for name, values in together[0].stack.items()})
     return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]} if pieces[1:] else pieces[0]
 
 

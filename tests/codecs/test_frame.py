@@ -97,7 +97,7 @@ def test_any_truncation_of_the_body_is_refused_even_if_the_checksum_fits() -> No
 
 @pytest.mark.parametrize("more", [b"\0", b"\xff", bytes(4), FRAME])
 def test_any_extension_is_refused(more: bytes) -> None:
-    assert_refused(FRAME + more, "checksum does not fit")
+    assert_refused(FRAME + more, "checksum does not match")
     assert_refused(sealed(FRAME[:-4] + more), f"{len(more)} bytes too many")
 
 

@@ -29,7 +29,7 @@ def test_minus_one_zero_and_one_take_two_bits_when_plain() -> None:
 def test_numbers_beyond_the_limit_are_neither_sent_nor_taken(entropy: bool) -> None:
     codec = Signed(3, 2, entropy)
     for values in ([0, 3, 0], [-3, 0, 0]):
-        with pytest.raises(WireError, match="other values than whole ones up to ±2"):
+        with pytest.raises(WireError, match="is not whole numbers up to ±2"):
             codec.encode(torch.tensor(values, dtype=torch.int16))
     forged = (Tallies(3) if entropy else Integers(3)).encode(torch.tensor([0, 5, 4], dtype=torch.int16))
     with pytest.raises(WireError, match="a number of 3, expected at most 2"):
@@ -37,5 +37,5 @@ def test_numbers_beyond_the_limit_are_neither_sent_nor_taken(entropy: bool) -> N
 
 
 def test_fractions_are_not_sent() -> None:
-    with pytest.raises(WireError, match="other values than whole ones"):
+    with pytest.raises(WireError, match="is not whole numbers"):
         Signed(1, 2).encode(torch.tensor([0.5]))

@@ -138,7 +138,7 @@ def test_plain_levels_take_whole_bits_and_coded_ones_less() -> None:
         ({"levels": 0}, "levels is 0, expected 1 to 16383; the paper has 1"),
         ({"levels": 16384}, "levels is 16384, expected 1 to 16383"),
         ({"bucket": -1}, "bucket is -1, expected 0 (one norm for all weights)"),
-        ({"coding": "morse"}, "coding is 'morse', expected entropy or plain"),
+        ({"coding": "morse"}, "coding is 'morse', expected one of: entropy, plain"),
         ({"lr": 0.0}, "lr is 0.0, expected a"),
     ],
     ids=str,

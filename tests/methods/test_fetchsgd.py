@@ -207,13 +207,13 @@ def test_a_cell_is_four_bytes() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"rows": 4}, "rows is 4, expected an odd number, for there to be a median"),
+        ({"rows": 4}, "rows is 4, expected an odd number, so that there is a median"),
         ({"rows": 0}, "rows is 0, expected an odd number"),
         ({"rows": -1}, "rows is -1, expected an odd number"),
         ({"columns": 0}, "columns is 0 and k is 50000, expected whole numbers above 0"),
         ({"k": 0}, "columns is 1000000 and k is 0, expected whole numbers above 0"),
         ({"momentum": 1.0}, "momentum is 1.0, expected a number from 0 to below 1"),
-        ({"feedback": "none"}, "feedback is 'none', expected clear or subtract"),
+        ({"feedback": "none"}, "feedback is 'none', expected one of: clear, subtract"),
         ({"server_lr": 0.0}, "server_lr is 0.0, expected a finite number above 0"),
     ],
     ids=str,

@@ -137,7 +137,7 @@ def test_agreement_on_a_part_counts_that_part_alone(start: int, stop: int, alpha
 
 
 def test_agreement_on_a_part_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigError, match="weights 5 to 12, expected a part of 0 to 11"):
+    with pytest.raises(ConfigError, match="weights 5 to 12, expected a range within 0 to 11"):
         agreements(pack(drawn(2, 11, BINARY), BINARY), 5, 12)
 
 

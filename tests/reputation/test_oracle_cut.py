@@ -40,7 +40,7 @@ def plurality_of(rows: list[int]) -> Tensor:
 
 
 def test_clients_are_judged_by_the_plurality_of_the_honest_from_the_first_round_on() -> None:
-    verdict, honest = judged(OracleCut(hostile=HOSTILE)), sorted(set(range(K)) - set(hostile()))
+    verdict, honest = judged(OracleCut(attackers=HOSTILE)), sorted(set(range(K)) - set(hostile()))
     assert verdict.soft_K.nonzero().flatten().tolist() == honest
     winner_D = plurality_of(honest)
     tied = float((winner_D == 0).float().mean())  # ties are broken at random
@@ -52,9 +52,9 @@ def test_clients_are_judged_by_the_plurality_of_the_honest_from_the_first_round_
 def test_a_server_that_is_not_told_is_led_astray_by_fewer_than_half() -> None:
     """Three who agree with each other make the plurality of seven, and so are the only credible ones."""
     assert judged(Cut(), often=0.7).soft_K.nonzero().flatten().tolist() == hostile()
-    assert judged(OracleCut(hostile=HOSTILE), often=0.7).soft_K[hostile()].tolist() == [0, 0, 0]
+    assert judged(OracleCut(attackers=HOSTILE), often=0.7).soft_K[hostile()].tolist() == [0, 0, 0]
 
 
 def test_a_number_of_attackers_that_there_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"hostile is 7, expected 0 to 6, as in federation\.hostile"):
-        OracleCut(hostile=K).init(K)
+    with pytest.raises(ConfigError, match=r"attackers is 7, expected 0 to 6, as in federation\.hostile"):
+        OracleCut(attackers=K).init(K)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from typer.testing import CliRunner
 
@@ -31,12 +33,12 @@ def test_defaults_are_those_of_the_part_that_is_named() -> None:
     rates = {s.of: s.default for s in settings("method.lr")}
     assert rates == {f"method ({name})": str(kind().lr) for name, kind in METHODS.items()}
     assert {s.of for s in settings("method.reputation.")} == {
-        f"method.reputation ({name})" for name, kind in REPUTATIONS.items() if kind.__dataclass_fields__
+        f"method.reputation ({name})" for name, kind in REPUTATIONS.items() if dataclasses.fields(kind)
     }
 
 
 def test_a_key_that_is_not_there_is_refused_with_those_at_the_top() -> None:
-    with pytest.raises(ConfigError, match=r"no key begins with 'mehtod'.*method.*local"):
+    with pytest.raises(ConfigError, match=r"no key begins with 'mehtod'.*local.*method"):
         settings("mehtod")
 
 

@@ -96,7 +96,7 @@ def test_a_users_own_method_that_is_none_is_refused(name: str, sentence: str, ow
 def test_a_method_of_ones_own_that_is_not_complete_is_refused_naming_what_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "half.py"
     file.write_text("from fedvote.method import Method\n\nclass Half(Method):\n    pass\n")
-    with pytest.raises(ConfigError, match="is not complete: it lacks broadcast, downlink, init, local"):
+    with pytest.raises(ConfigError, match="is not complete: it lacks broadcast, init, local, merge, models, wire"):
         read("quickstart", [f"method={file}:Half"])
 
 

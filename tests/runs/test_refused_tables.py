@@ -10,7 +10,7 @@ from tests.runs.tables import refuse
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("round=3", "the configuration has no key 'round'; known: seed, rounds, data"),
+        ("round=3", "the configuration has no key 'round'; known: seed, rounds, partition"),
         ("data.folder=x", "data has no key 'folder'; known: name"),
         ("federation.size=3", "federation has no key 'size'; known: clients, cohort"),
         ("model.layers=3", "model has no key 'layers'; known: name, keep_float"),

@@ -1,4 +1,4 @@
-"""How the server makes one vector of many: rules by name."""
+"""Rules that merge many vectors into one, by name."""
 
 from __future__ import annotations
 

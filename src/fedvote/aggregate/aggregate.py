@@ -1,4 +1,4 @@
-"""What an aggregation rule is: a vector from each of K clients -> one vector."""
+"""The contract of an aggregation rule: K vectors, one per client -> one vector."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from fedvote.errors import ConfigError
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """Hyperparameters as fields, one pure function. Rows are finite; weights are the clients' shares and sum to 1."""
+    """One pure function, with hyperparameters as fields. Rows are finite; weights are clients' shares and sum to 1."""
 
-    counts_heads: ClassVar[bool] = False  # whether every client counts once, whatever its share
+    counts_heads: ClassVar[bool] = False  # whether every client counts once, despite its share
 
     @abstractmethod
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor: ...
 
     def check(self, K: int) -> None:
-        """Refuse a number of rows that is too small for this rule."""
-        return  # one will do for most
+        """Raise ConfigError if K rows are too few for this rule. One is enough for most rules."""
+        return
 
     def merge(self, start: State, ups: Message, weights_K: Tensor) -> State:
-        """The rule on whole models: one row a client, of what it changed, so that lengths and distances mean something.
+        """Merge whole models: the rule sees one row per client, its change since the start.
 
-        To most rules the start is the same to rounding error, F(x + c) = F(x) + c; centred clipping needs it.
+        Most rules do not depend on the start, F(x + c) = F(x) + c, up to rounding errors. Centred clipping does.
         """
         # theta + F(theta_1 - theta, ..., theta_K - theta)
         change_KD = torch.cat([ups[name] - start[name] for name in start], dim=1)
@@ -39,16 +39,17 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True)
 class Coordinatewise(Aggregate):
-    """A rule that sees one coordinate at a time, wherever it lies: it needs neither one long row nor the start."""
+    """A rule that treats each coordinate alone, so it needs neither one long row nor the start."""
 
     def merge(self, start: State, ups: Message, weights_K: Tensor) -> State:
         return {name: self(ups[name], weights_K) for name in start}
 
 
 def refuse_unequal(rule: Aggregate, weights_K: Tensor) -> None:
-    """For rules that count heads: ignoring weights would hide a setting."""
+    """Raise ConfigError if weights differ but the rule counts heads: it would silently ignore a setting."""
     least, most = weights_K.aminmax()
     if least != most:
         raise ConfigError(
-            f"{type(rule).__name__} counts every client once, but got weights from {least:.4g} to {most:.4g}"
+            f"{type(rule).__name__} counts every client once, but got weights from {least:.4g} to {most:.4g}: give all "
+            "clients the same weight"
         )

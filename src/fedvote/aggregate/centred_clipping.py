@@ -1,10 +1,10 @@
-"""The mean of rows cut to a radius around a centre, weighted: centred clipping, Karimireddy et al., 2021.
+"""The weighted mean of rows clipped to a radius around a centre: centred clipping, Karimireddy et al., 2021.
 
-The centre is 0. Rows are what clients changed (see `Aggregate.merge`), so that 0 is the model all of them started
-from; a hostile share of w then moves the result by at most w x radius an iteration. The paper starts from its last
-result, as it clips momenta, which change little from round to round; ByzFL keeps that result in the object.
-The radius should be about as long as an honest client's change, over all weights: a larger one lets hostile clients
-pull harder, a smaller one slows training down.
+The centre is 0. Rows are the clients' changes (see `Aggregate.merge`), so 0 is the model that all started from. A
+hostile share of w moves the result by at most w x radius per iteration. The paper's centre is its last result, since it
+clips momenta, which change little from round to round; ByzFL keeps that result in the object.
+The radius should be about the length of an honest client's change over all weights. A larger radius lets hostile
+clients pull harder; a smaller one slows training down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fedvote.errors import ConfigError
 @dataclass(frozen=True)
 class CentredClipping(Aggregate):
     radius: float = 3.0  # tau
-    iterations: int = 1  # of which each starts from the last one's result
+    iterations: int = 1  # each is centred on the result of the one before
 
     def __post_init__(self) -> None:
         if not 0 < self.radius < math.inf:
@@ -38,7 +38,7 @@ class CentredClipping(Aggregate):
 
 
 def clipped_mean(rows_KD: Tensor, weights_K: Tensor, centre_D: Tensor, radius: float) -> Tensor:
-    """In float64, as the centre is."""
+    """(D,) the mean of the rows clipped to the radius around the centre, in float64."""
     # c_k = w_k min(1, tau / ||x_k - v||)
     distance_K = distances(rows_KD, centre_D)
     clipped_K = weights_K.double() * (radius / distance_K.clamp(min=radius))

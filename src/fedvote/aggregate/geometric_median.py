@@ -1,11 +1,11 @@
-"""The point with the least sum of distances to all rows, weighted: RFA, Pillutla et al., 2022.
+"""The point with the smallest weighted sum of distances to all rows: RFA, Pillutla et al., 2022.
 
     argmin_v sum_k w_k ||x_k - v||, by the smoothed Weiszfeld iteration (their Algorithm 2).
 
-The paper's code starts from the mean and ByzFL from 0; all end at the same point. But from the mean, the way back from
-a huge row is long, a factor of about f / (K - f) an iteration, so that three or four iterations, as is usual, do not
-suffice; and from a row, such as the median of few weights often is, the iteration hardly gets away. So it starts here
-from the coordinate-wise median moved by one step of centred clipping, with the median distance as the radius.
+The paper's code starts from the mean, ByzFL from 0; all starts converge to the same point. But a huge row moves the
+mean far away, and each iteration returns only by a factor of about f / (K - f): the usual three or four are too few. A
+start at a row barely moves, and the coordinate-wise median of few weights often is a row. So this iteration starts
+from the coordinate-wise median after one step of centred clipping, with the median distance as the radius.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from fedvote.errors import ConfigError
 @dataclass(frozen=True)
 class GeometricMedian(Aggregate):
     iterations: int = 100  # at most
-    tolerance: float = 1e-6  # a step this small, of the median distance to the rows, is the last
-    smoothing: float = 1e-6  # nu: closer than this, a row pulls no harder
+    tolerance: float = 1e-6  # stop after a step this small, relative to the median distance to the rows
+    smoothing: float = 1e-6  # nu: a row closer than this pulls no harder
 
     def __post_init__(self) -> None:
         if self.iterations < 1:

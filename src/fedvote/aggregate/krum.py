@@ -1,13 +1,13 @@
-"""Krum, and Multi-Krum for `select` above 1: the rows that lie closest to their neighbours. Blanchard et al., 2017.
+"""Krum, and Multi-Krum for `select` above 1: the rows that are closest to their neighbours. Blanchard et al., 2017.
 
-A row's score is the sum of its squared distances to the K - f - 2 rows nearest to it, in the paper, in Flower and
-here: f + 1 others are left out, so one of them is honest, and no hostile neighbour is farther away than that one.
-ByzFL takes the K - f nearest and counts the row itself among them, which is `neighbours` = K - f - 1 here; its
-Multi-Krum averages K - f rows, `select` = K - f.
+A row's score is the sum of its squared distances to the K - f - 2 nearest rows, as in the paper and in Flower. It
+leaves out f + 1 others. At least one of those is honest, and no hostile neighbour is farther away than that one. ByzFL
+takes the K - f nearest rows, the row itself among them: `neighbours` = K - f - 1 here. Its Multi-Krum averages K - f
+rows: `select` = K - f.
 
-The paper's proof needs K >= 2 f + 3; Flower does not check this, ByzFL asks for K > 2 f. Every client counts once
-(Flower weighs the selected ones by their examples). Of equal scores the first row wins: with one neighbour, K = 3 and
-f = 0, the closest two rows always tie.
+The paper's proof needs K >= 2 f + 3; Flower does not check this, ByzFL requires K > 2 f. Every client counts once;
+Flower weighs the selected rows by their examples. The first of equal scores wins: with one neighbour, K = 3 and f = 0,
+the closest two rows always tie.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fedvote.errors import ConfigError
 @dataclass(frozen=True)
 class Krum(Aggregate):
     counts_heads: ClassVar[bool] = True
-    byzantine: int = 1  # f, how many clients may be hostile
-    select: int = 1  # m, how many rows are averaged; 1: Krum, more: Multi-Krum
-    neighbours: int = 0  # how many others a score looks at; 0: K - f - 2
+    byzantine: int = 1  # f, the number of hostile clients to withstand
+    select: int = 1  # m, the number of rows to average; 1: Krum, more: Multi-Krum
+    neighbours: int = 0  # the number of other rows in a score; 0: K - f - 2
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -43,7 +43,7 @@ class Krum(Aggregate):
         self.check(len(rows_KD))
         neighbours = self.neighbours or len(rows_KD) - self.byzantine - 2
 
-        # s_i = sum over the nearest j of ||x_i - x_j||^2; the nearest of all is the row itself
+        # s_i = sum over the nearest j != i of ||x_i - x_j||^2; the row itself is first, at distance 0
         nearest_KK = squared_distances(rows_KD, rows_KD).sort(dim=1).values
         score_K = nearest_KK[:, 1 : 1 + neighbours].sum(1)
 

@@ -1,4 +1,4 @@
-"""The mean, weighted: McMahan et al., 2017. One hostile client can move it anywhere."""
+"""The weighted mean: McMahan et al., 2017. One hostile client can move it anywhere."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Mean(Coordinatewise):
 
 
 def weighted_sum(weights_K: Tensor, rows_KD: Tensor) -> Tensor:
-    """sum_k w_k x_k, a client at a time: no copy of the rows, whatever their type, and one order of the sums.
+    """(D,) sum_k w_k x_k, one client at a time: no copy of rows of any type, and a fixed order of sums.
 
-    On a GPU, where every client would be calls of its own, floats are one product, whose order is the same every time.
+    On a GPU floats are one matrix product instead of calls per client; its order of sums is fixed too.
     """
     if rows_KD.is_cuda and rows_KD.dtype == weights_K.dtype == torch.float32:
         return weights_K @ rows_KD

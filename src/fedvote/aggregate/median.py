@@ -1,6 +1,6 @@
 """The median of each coordinate: Yin et al., 2018. Withstands fewer than half; counts every client once.
 
-For even K it is the mean of the two values in the middle, as in numpy; torch.median takes the lower one.
+For even K it is the mean of the two middle values, as in numpy; torch.median takes the lower one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Median(Coordinatewise):
 
 
 def median(rows_KD: Tensor) -> Tensor:
-    """Sorted in blocks, of any number of weights: torch.quantile has a limit of 2^24 numbers in some versions."""
+    """(D,) by sorting blocks, for any number of weights: some versions of torch.quantile stop at 2^24 numbers."""
     low, high = (len(rows_KD) - 1) // 2, len(rows_KD) // 2
 
     # (x_(low) + x_(high)) / 2 of the sorted x_(0) <= ... <= x_(K-1)

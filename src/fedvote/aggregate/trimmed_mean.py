@@ -1,7 +1,7 @@
 """The mean of each coordinate without its largest and smallest values: Yin et al., 2018; counts every client once.
 
-`trim` is how many values go at each end, so it withstands that many hostile clients; Yin et al. and Flower give a
-fraction beta of them instead, trim = floor(beta K).
+`trim` values are dropped at each end, so the rule withstands that many hostile clients. Yin et al. and Flower set a
+fraction beta instead: trim = floor(beta K).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fedvote.errors import ConfigError
 @dataclass(frozen=True)
 class TrimmedMean(Coordinatewise):
     counts_heads: ClassVar[bool] = True
-    trim: int = 1  # of each coordinate's values, how many go at each end
+    trim: int = 1  # values of each coordinate to drop at each end
 
     def __post_init__(self) -> None:
         if self.trim < 0:

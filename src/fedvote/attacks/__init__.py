@@ -1,4 +1,4 @@
-"""What hostile clients do, by name, one attack a file."""
+"""Attacks of hostile clients by name, one per file."""
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
-"""A little is enough: what most clients send, less z deviations. Knows the messages of the hostile clients, no others.
+"""A little is enough: the mean message minus z deviations. Knows the messages of the hostile clients, no others.
 
-Baruch, Baruch and Goldberg, 2019. The attackers take mean and deviation from what they themselves would have sent, and
-go as far from the mean as leaves them closer to it than the honest clients they need for a majority. Of n clients, m
-of them hostile, those are s, and z is where a normal distribution has as many honest clients as are left:
+Baruch, Baruch and Goldberg, 2019. The attackers compute mean and deviation over their own honest messages. They shift
+the mean as far as still hides them: of n clients, m of them hostile, they need s honest supporters for a majority, and
+choose z so that s honest clients are expected to lie farther from the mean than they do:
 
     s = floor(n / 2 + 1) - m,    Phi(z) = (n - m - s) / (n - m)
 
-Few attackers get z = 0, the mean itself; where they are the majority nothing bounds z, and it stops at Phi(z) = 0.999.
-One attacker alone sees no deviation, and sends what it would have sent. Models and updates come to the same, since the
-start that they differ by is common to all.
+Few attackers get z = 0, the mean itself. For a majority nothing bounds z, and it stops at Phi(z) = 0.999.
+A single attacker sees no deviation and sends its own message. Models and updates give the same attack, since they
+differ only by the common start.
 
-A vote has no size, but its mean and deviation over the attackers' ballots do: they give the votes of each weight a
-mean of mu - z sigma, clipped to [-1, 1], and every attacker draws its own. That keeps what the attack is about, a
-shift of all weights one way that drowns in the honest clients' own spread. Where all attackers agree, sigma is 0 and
-nothing is shifted.
+Votes have no size, but each weight's votes have a mean mu and a deviation sigma over the attackers' ballots. Every
+attacker draws its votes with mean mu - z sigma, clipped to [-1, 1]. That keeps the idea of the attack: a shift of all
+weights that hides in the honest spread. Where all attackers agree, sigma is 0 and nothing is shifted.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from fedvote.attacks.collusion import sent_about, spread
 from fedvote.core import Message
 from fedvote.errors import ConfigError
 
-LARGEST_SHARE = 0.999
+LARGEST_SHARE = 0.999  # of Phi(z)
 
 
 @dataclass(frozen=True)
 class ALittleIsEnough(Attack):
     joint: ClassVar[bool] = True
-    z: float | None = None  # deviations from the mean; not given: by the formula
+    z: float | None = None  # deviations from the mean; not given: from the formula
 
     def __post_init__(self) -> None:
         if self.z is not None and not 0 <= self.z < math.inf:
-            raise ConfigError(f"z is {self.z}, expected a finite number from 0 on, or none to have it computed")
+            raise ConfigError(f"z is {self.z}, expected a finite number from 0 on; leave it out to have it computed")
 
     def tamper(self, seen: Seen) -> Message:
         z = hidden(seen.clients, len(seen.keys)) if self.z is None else self.z
@@ -52,7 +51,7 @@ class ALittleIsEnough(Attack):
 
 
 def hidden(clients: int, hostile: int) -> float:
-    """z: how many deviations from the mean so many hostile clients can go."""
+    """z: the deviations from the mean that this many hostile clients can hide."""
     # s = floor(n / 2 + 1) - m
     supporters = clients // 2 + 1 - hostile
 

@@ -1,8 +1,8 @@
-"""What an attack is: hostile clients may train on poisoned labels, and may send something else than they should.
+"""The contract of an attack: hostile clients may train on poisoned labels, and may send forged messages.
 
-Whatever they send is encoded by the method's own codec: against votes, an attacker can send nothing but votes. An
-attack knows its own clients' messages; one that says so also knows everybody else's. All know the method, the
-broadcast, and how many clients there are.
+The method's own codec encodes every message, so against votes an attacker can only send votes. An attack knows its own
+clients' messages; an omniscient one also knows all honest messages. Every attack knows the method, the broadcast and
+the number of clients.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Seen:
-    """What an attacker sees of a round; H hostile and G honest clients, in front of every tensor."""
+    """An attacker's view of a round. Each tensor has one row per client: H hostile or G honest ones."""
 
-    own: Message  # what the hostile clients would have sent; if the attack does not train, as if they learned nothing
-    honest: Message = field(default_factory=dict)  # what the others send; empty unless the attack is omniscient
+    own: Message  # the hostile clients' honest messages; of clients that learned nothing if the attack does not train
+    honest: Message = field(default_factory=dict)  # the honest clients' messages; empty unless omniscient
     keys: Sequence[Key] = ()  # of the hostile clients
-    clients: int = 0  # of the round, H + G
-    unmoved: Message = field(default_factory=dict)  # what a client that learns nothing sends; not named here: zeros
-    scales: Collection[str] = ()  # tensors that only say how large the others are
-    rule: Reputation | None = None  # by which the server weighs clients, if it does
+    clients: int = 0  # number of clients in the round, H + G
+    unmoved: Message = field(default_factory=dict)  # message of a client that learned nothing; missing tensors are 0
+    scales: Collection[str] = ()  # tensors that scale the rest of a client's message
+    rule: Reputation | None = None  # the server's reputation rule; None if all clients count the same
 
     @property
     def bulk(self) -> list[str]:
-        """The tensors that carry votes or a model: no scale, and more than one value a client, so no count either."""
+        """Names of the tensors that carry votes or a model: no scales, and no counts (one value per client)."""
         return [name for name, rows in self.own.items() if rows[0].numel() > 1 and name not in self.scales]
 
     def opposite(self, name: str, rows: Tensor) -> Tensor:
-        """Minus votes; of floats, as much on the other side of what a client sends that learns nothing."""
+        """Votes with the sign inverted; floats mirrored at the message of a client that learned nothing."""
         if not rows.is_floating_point():
             return -rows
 
@@ -47,22 +47,22 @@ class Seen:
 
     @property
     def shared(self) -> Key:
-        """For what hostile clients draw together."""
+        """The key of random numbers that all hostile clients have in common."""
         return Key(self.keys[0].seed, self.keys[0].round)
 
 
 @dataclass(frozen=True)
 class Attack:
-    """Of itself it does nothing. An attack overrides one of the two, or both."""
+    """An attack overrides `poison`, `tamper` or both; without that it does nothing."""
 
-    omniscient: ClassVar[bool] = False  # whether it has to see what honest clients send
-    joint: ClassVar[bool] = False  # whether it puts messages of several clients together, which must then compare
-    trains: ClassVar[bool] = True  # whether its clients have to know what they would have sent, and so to train
+    omniscient: ClassVar[bool] = False  # whether it needs the honest clients' messages
+    joint: ClassVar[bool] = False  # whether it combines messages of several clients, which scales would forbid
+    trains: ClassVar[bool] = True  # whether its clients must train, to know their honest messages
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         """The labels that hostile clients train on."""
         return labels_HB
 
     def tamper(self, seen: Seen) -> Message:
-        """The messages that hostile clients send, H in front."""
+        """The messages that hostile clients send; each tensor has H rows."""
         return seen.own

@@ -1,8 +1,8 @@
 """Colluders: all hostile clients send one common message. Knows the messages of the hostile clients, no others.
 
-Each first makes up its mind as in a simpler attack, the intention. Then all send the plurality of their ballots, or
-the mean of their weights: without the noise of one client's rounding, and word for word the same, so that they agree
-with each other more than honest clients do.
+Each attacker first forges a message by a simpler attack, the intention. Then all send the plurality of these ballots,
+or the mean of these weights. That removes the rounding noise of single clients. The messages are identical, so
+attackers agree with each other more than honest clients do.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ INTENTIONS: dict[str, type[Attack]] = {"inverse": Inverse, "label-flip": LabelFl
 @dataclass(frozen=True)
 class Colluders(Attack):
     joint: ClassVar[bool] = True
-    intention: Attack = field(default=Inverse(), metadata={"registry": INTENTIONS})  # what each would do alone
+    intention: Attack = field(default=Inverse(), metadata={"registry": INTENTIONS})  # each attacker's attack
 
     def __post_init__(self) -> None:
         if self.intention.omniscient:
             raise ConfigError(
-                f"colluders know no honest message, which their intention {self.intention} needs; "
+                f"intention is {self.intention}, which needs honest messages, but colluders know none; "
                 f"expected one of: {', '.join(INTENTIONS)}"
             )
 
@@ -41,5 +41,5 @@ class Colluders(Attack):
         return self.intention.poison(labels_HB, classes, keys)
 
     def tamper(self, seen: Seen) -> Message:
-        meant = self.intention.tamper(seen)
-        return meant | {n: consensus(meant[n], seen.shared).expand_as(meant[n]) for n in seen.bulk}
+        forged = self.intention.tamper(seen)
+        return forged | {n: consensus(forged[n], seen.shared).expand_as(forged[n]) for n in seen.bulk}

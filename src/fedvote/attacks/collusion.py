@@ -1,4 +1,4 @@
-"""What attackers make of several clients' messages: one that stands for all, votes about a mean, votes to flip."""
+"""Combining the messages of several clients: their consensus, votes with a given mean, the order of flips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Flip = Literal["weakest", "strongest"]
 
 
 def alphabet_of(votes: Tensor) -> Alphabet:
-    """Ternary where anybody votes 0."""
+    """Ternary if any vote is 0."""
     return TERNARY if bool((votes == 0).any()) else BINARY
 
 
@@ -28,13 +28,13 @@ def consensus(rows_KN: Tensor, key: Key) -> Tensor:
 
 
 def spread(rows_KN: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each number over the clients; of one client's, the deviation is 0."""
+    """Mean and standard deviation of each number over the clients; for one client the deviation is 0."""
     deviation_N, mean_N = torch.std_mean(rows_KN.float(), 0, correction=0)
     return mean_N, deviation_N
 
 
 def sent_about(mean_N: Tensor, like_HN: Tensor, keys: Sequence[Key], purpose: str) -> Tensor:
-    """Messages with this mean: floats send it as it is; a vote is drawn for each client, after clipping to [-1, 1]."""
+    """Messages with this mean: floats equal it; each client draws votes with the mean clipped to [-1, 1]."""
     if like_HN.is_floating_point():
         return mean_N.expand_as(like_HN)
     generators = [key.torch(f"attack {purpose}", like_HN.device) for key in keys]
@@ -42,11 +42,11 @@ def sent_about(mean_N: Tensor, like_HN: Tensor, keys: Sequence[Key], purpose: st
 
 
 def flips(honest_GN: Tensor, key: Key, flip: Flip) -> tuple[Tensor, Tensor, Tensor]:
-    """The honest plurality, what to vote against it, and in which order: where it leads by least, or by most, first."""
+    """The honest plurality, the votes against it, and the order of flips: smallest lead first, or largest."""
     winner_N = consensus(honest_GN, key)
 
-    # a vote for 0 is flipped to the rarer sign
+    # 0 is flipped to the rarer sign
     loser_N = torch.where(winner_N != 0, -winner_N, threshold_binary(-honest_GN.sum(0, dtype=torch.int32)))
     lead_N = (honest_GN == winner_N).sum(0, dtype=torch.int32) - (honest_GN == loser_N).sum(0, dtype=torch.int32)
-    lots_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
-    return winner_N, loser_N, lots_N[lead_N[lots_N].argsort(stable=True, descending=flip == "strongest")]
+    random_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
+    return winner_N, loser_N, random_N[lead_N[random_N].argsort(stable=True, descending=flip == "strongest")]

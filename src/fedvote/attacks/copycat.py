@@ -1,7 +1,7 @@
-"""Copycats: send honest clients' votes until a round, the opposite of the honest after it. Knows every honest message.
+"""Copycats: copy honest votes until a round, then send the honest plurality's opposite. Knows every honest message.
 
-A rule that takes likeness for honesty is led astray: whoever is copied looks like one of the copies, and those who are
-not look like outsiders, lose their reputation, and are not missed when the copycats turn.
+It misleads rules that take similarity for honesty. The copied client looks like one of the copies. The other honest
+clients look like outliers, lose their reputation, and cannot outvote the copycats later.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fedvote.errors import ConfigError
 class Copycat(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    victims: int = 1  # honest clients whose votes they take, each vote from one of them
-    share: float = 1.0  # of the votes; the others are a copycat's own
-    wakes: int = 4  # the first round in which they send the opposite of the honest
+    victims: int = 1  # honest clients to copy; each vote comes from one of them
+    share: float = 1.0  # of the votes that are copied; the others are the copycat's own
+    wakes: int = 4  # the first round of the opposite votes
 
     def __post_init__(self) -> None:
         if self.victims < 1 or self.wakes < 1:

@@ -1,13 +1,12 @@
 """Inner-product manipulation: minus epsilon times the mean of the honest updates. Knows every honest message.
 
-Xie, Koyejo and Gupta, 2020. A small epsilon stays close to honest updates, and enough attackers still turn the sum
-round; a large one overwhelms a mean, and is easily seen. An update is what changed since the broadcast: to clients
-that send models the attack is start - epsilon (mean - start), and minus epsilon times the mean model would be another.
+Xie, Koyejo and Gupta, 2020. A small epsilon stays close to honest updates, and enough attackers still reverse the
+sum. A large one overwhelms a mean, and is easy to see. An update is the change since the broadcast: clients that send
+models send start - epsilon (mean - start). Minus epsilon times the mean model would be a different attack.
 
-Votes are drawn, by each attacker for itself, so that their mean is this too, clipped to [-1, 1]; the start is then the
-soft vote that was broadcast, or 0 for the sign of an update. Expectation is all that a tally knows, so the inner
-product of what attackers add and what honest clients do is negative here as there; but epsilon no longer hides them:
-a vote for a small step back is as loud as any.
+Each attacker draws its votes with this mean, clipped to [-1, 1]. The start is then the broadcast soft vote, or 0 for
+the sign of an update. A tally adds expectations, so the inner product of the attackers' and the honest clients' sums is
+negative here too. But epsilon no longer hides attackers: a vote for a small step back is as large as any.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class InnerProduct(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     trains: ClassVar[bool] = False
-    epsilon: float = 0.5  # how far back, in steps of the honest clients
+    epsilon: float = 0.5  # size of the step back, in honest steps
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < math.inf:

@@ -1,9 +1,9 @@
 """Insider: as much harm as the reputation rule lets pass. Knows every honest message, and the rule itself.
 
-Each attacker trains honestly and votes as it would, except on some weights, the same for all attackers, on which it
-votes against the honest plurality. How many these are is settled by trying: all attackers run the server's rule on the
-ballots of the round, as if everybody were in good standing, and take the most with which none of them is left out.
-Where votes are not weighed, everything passes. Floats have no such rule, and are pushed as in min-max.
+Each attacker trains and votes honestly, except on some weights, the same for all attackers. There it votes against the
+honest plurality. The attackers find the number of these weights by trial: they run the server's rule on the round's
+ballots, as if every client's reputation were new, and take the largest number that leaves none of them out. Without a
+reputation rule every flip passes. No such rule judges floats: they are pushed as in min-max.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fedvote.contracts import check_choices
 from fedvote.core import Message
 from fedvote.reputation import Ballots, Uniform
 
-HALVINGS = 12  # of the range in which the number of flips is looked for
+HALVINGS = 12  # steps of the search for the number of flips
 
 
 @dataclass(frozen=True)
 class Insider(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    flip: Flip = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
+    flip: Flip = "weakest"  # flip votes where the plurality leads by least; or "strongest": by most
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -47,18 +47,18 @@ class Insider(Attack):
         own_HN, honest_GN = seen.own[name], seen.honest[name]
         _, loser_N, order_N = flips(honest_GN, seen.shared, self.flip)
 
-        def forged(many: int) -> Tensor:
-            these = order_N[:many]
-            return own_HN.index_copy(1, these, loser_N[these].expand(len(own_HN), -1))
+        def forged(count: int) -> Tensor:
+            flips_n = order_N[:count]
+            return own_HN.index_copy(1, flips_n, loser_N[flips_n].expand(len(own_HN), -1))
 
-        # the largest number of flips with which all attackers keep a weight, as far as halving finds it
+        # bisection for the largest number of flips with which all attackers keep a weight
         most, too_many = 0, len(order_N) + 1
         for _ in range(HALVINGS):
-            many = (most + too_many) // 2
-            if self.passes(forged(many), honest_GN, seen, name):
-                most = many
+            count = (most + too_many) // 2
+            if self.passes(forged(count), honest_GN, seen, name):
+                most = count
             else:
-                too_many = many
+                too_many = count
         return forged(most)
 
     def passes(self, forged_HN: Tensor, honest_GN: Tensor, seen: Seen, name: str) -> bool:

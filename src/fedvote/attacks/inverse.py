@@ -1,7 +1,7 @@
-"""Inverse sign: every vote, or update of a weight, with its sign turned (Section VI). Knows its own message alone.
+"""Inverse sign: every vote, or update of a weight, with its sign inverted (Section VI). Knows its own message alone.
 
-An update is what changed since the broadcast: clients that send models send 2 start - own. Minus the model would be
-another attack, and one that is easy to see.
+An update is the change since the broadcast: clients that send models send 2 start - own. Minus the model would be a
+different attack, and easy to see.
 """
 
 from __future__ import annotations

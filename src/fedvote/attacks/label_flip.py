@@ -18,7 +18,7 @@ Pairs = Literal["mirror", "random"]
 
 @dataclass(frozen=True)
 class LabelFlip(Attack):
-    pairs: Pairs = "mirror"  # y -> C - 1 - y; or "random": the classes in random pairs, the same for all attackers
+    pairs: Pairs = "mirror"  # y -> C - 1 - y; or "random": random pairs of classes, the same for all attackers
 
     def __post_init__(self) -> None:
         check_choices(self)

@@ -1,16 +1,15 @@
-"""Min-max: as far off as the most distant two honest clients are from each other. Knows every honest message.
+"""Min-max: as far off as the two most distant honest clients are from each other. Knows every honest message.
 
-Shejwalkar and Houmansadr, 2021. All attackers send one message, pushed away from the honest mean until its largest
-distance to an honest message is the largest between two honest ones. Floats are pushed along a direction p:
+Shejwalkar and Houmansadr, 2021. All attackers send one message. They push it away from the honest mean until its
+largest distance to an honest message equals the largest between two honest ones. Floats move along a direction p:
 
     mean + gamma p,    gamma the largest with max_i ||mean + gamma p - theta_i|| <= max_ij ||theta_i - theta_j||
 
-Each distance is a quadratic in gamma, so that the largest gamma is the smallest of their roots, and nothing has to be
-searched for. Of votes the attackers send the honest plurality with as many votes flipped as keeps its largest Hamming
-distance to an honest ballot within the largest between two. By default they flip where the plurality leads by least.
-Those flips are cheapest, since almost as many honest ballots come closer by them as move away, so that most fit in;
-and they are the only ones that can change the plurality. `flip = "strongest"` takes those that everybody is sure of,
-which no number of attackers below one half overturns.
+Each squared distance is quadratic in gamma, so the largest gamma is the smallest of their roots: no search is needed.
+Of votes the attackers send the honest plurality with flips: as many as keep its largest Hamming distance to an honest
+ballot within the largest between two. By default they flip where the plurality leads by least. Those flips are
+cheapest: almost as many honest ballots come closer as move away, so most flips fit. And only those can change the
+plurality. `flip = "strongest"` flips the clearest votes, which attackers below one half cannot overturn.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class MinMax(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     trains: ClassVar[bool] = False
-    direction: Direction = "unit"  # floats go against the mean update, or "sign": its signs, or "std": their deviation
-    flip: Flip = "weakest"  # votes are flipped where the plurality leads by least, or "strongest": by most
+    direction: Direction = "unit"  # against the mean update of floats; or "sign": its signs; or "std": their deviation
+    flip: Flip = "weakest"  # flip votes where the plurality leads by least; or "strongest": by most
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -52,7 +51,7 @@ class MinMax(Attack):
 
 
 def pushed(honest: Message, unmoved: Message, direction: Direction) -> Message:
-    """The honest mean, pushed off as far as honest clients are apart: distances are over all tensors together."""
+    """The honest mean, pushed as far as honest clients are apart. Distances are over all tensors together."""
     mean, along = {}, {}
     for name, rows in honest.items():
         mean[name], deviation = spread(rows)
@@ -65,7 +64,7 @@ def pushed(honest: Message, unmoved: Message, direction: Direction) -> Message:
 
 
 def reach(honest_GN: Tensor, mean_N: Tensor, along_N: Tensor) -> float:
-    """gamma: how far along p no honest client is farther away than two of them are from each other."""
+    """gamma: the farthest point along p that is no farther from any honest client than two of them are apart."""
     widest = squared_distances(honest_GN, honest_GN).max()
     length = along_N.double().square().sum()
     if length == 0:
@@ -81,7 +80,7 @@ def reach(honest_GN: Tensor, mean_N: Tensor, along_N: Tensor) -> float:
 
 
 def flipped(honest_GN: Tensor, key: Key, flip: Flip) -> Tensor:
-    """The honest plurality with the most votes flipped that keep it as close to the honest as they are themselves."""
+    """The honest plurality with as many flips as keep it as close to honest ballots as they are to each other."""
     winner_N, loser_N, order_N = flips(honest_GN, key, flip)
 
     # d_i(k) = d_i(0) + sum over the first k flips of 1(w_i = winner) - 1(w_i = loser)
@@ -91,13 +90,13 @@ def flipped(honest_GN: Tensor, key: Key, flip: Flip) -> Tensor:
         steps_N = torch.cat([(votes_N != winner_N).sum(dtype=torch.int32)[None], farther_N[order_N]])
         farthest_N = torch.maximum(farthest_N, steps_N.cumsum(0, dtype=torch.int32))
 
-    # the largest k with max_i d_i(k) <= max_ij d_ij; none at all where the plurality itself is farther than that
+    # the largest k with max_i d_i(k) <= max_ij d_ij; no flips if the plurality itself is farther away
     widest = max((int((a != b).sum()) for a, b in combinations(honest_GN, 2)), default=0)
     within = (farthest_N <= widest).nonzero()
-    these = order_N[: int(within[-1]) if len(within) else 0]
-    return winner_N.index_copy(0, these, loser_N[these])
+    flips_n = order_N[: int(within[-1]) if len(within) else 0]
+    return winner_N.index_copy(0, flips_n, loser_N[flips_n])
 
 
 def _flat(message: Message, axis: int) -> Tensor:
-    """All tensors of a message in one row, from an axis on."""
+    """All tensors of a message as one, flattened from an axis on and joined there."""
     return torch.cat([values.flatten(axis) for values in message.values()], axis)

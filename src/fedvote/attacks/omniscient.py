@@ -1,7 +1,6 @@
-"""Omniscient opposite: minus what the honest clients decide together (Appendix A-B). Knows every honest message.
+"""Omniscient opposite: minus the honest clients' joint result (Appendix A-B). Knows every honest message.
 
-Against votes it is minus the plurality of the honest ballots, against floats minus their mean update; all attackers
-send it.
+All attackers send minus the plurality of the honest ballots; for floats, minus the mean honest update.
 """
 
 from __future__ import annotations
@@ -21,5 +20,5 @@ class Omniscient(Attack):
     trains: ClassVar[bool] = False
 
     def tamper(self, seen: Seen) -> Message:
-        decided = {name: consensus(seen.honest[name], seen.shared) for name in seen.bulk}
-        return seen.own | {n: seen.opposite(n, rows).expand_as(seen.own[n]) for n, rows in decided.items()}
+        result = {name: consensus(seen.honest[name], seen.shared) for name in seen.bulk}
+        return seen.own | {n: seen.opposite(n, rows).expand_as(seen.own[n]) for n, rows in result.items()}

@@ -1,4 +1,4 @@
-"""Partial flip: a share of the votes, or updates, drawn anew each round, is inverted. Knows its own message alone."""
+"""Partial flip: inverts a share of the votes, or updates, drawn anew each round. Knows its own message alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedvote.errors import ConfigError
 
 @dataclass(frozen=True)
 class Partial(Attack):
-    share: float = 0.5  # of the votes, or updates, that is inverted
+    share: float = 0.5  # of votes, or updates, to invert
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
@@ -22,8 +22,8 @@ class Partial(Attack):
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)
         for name in seen.bulk:
-            lots = [torch.rand(row.shape, generator=key.torch(f"attack {name}", row.device), device=row.device)
+            draws = [torch.rand(row.shape, generator=key.torch(f"attack {name}", row.device), device=row.device)
                     for row, key in zip(seen.own[name], seen.keys, strict=True)]  # fmt: skip
-            turned = seen.opposite(name, seen.own[name])
-            sent[name] = torch.where(torch.stack(lots) < self.share, turned, seen.own[name])
+            inverted = seen.opposite(name, seen.own[name])
+            sent[name] = torch.where(torch.stack(draws) < self.share, inverted, seen.own[name])
         return sent

@@ -1,7 +1,7 @@
 """Random perturbation: votes at random, or Gaussian updates with the mean and deviation of honest ones (Section VI).
 
-Knows its own message alone, and takes its statistics from there. Of whole numbers that a scale makes an update of it
-draws as many of each size as it would have sent, with random signs: the update is as long as an honest one.
+Knows its own message alone, and takes the statistics from it. Whole numbers with a scale are resampled from the own
+message and get random signs, so the update is about as long as an honest one.
 """
 
 from __future__ import annotations

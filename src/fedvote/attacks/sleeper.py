@@ -1,4 +1,4 @@
-"""A sleeper: honest until a round, hostile after it, to earn a reputation first. Knows its own message alone."""
+"""A sleeper: honest until a round, then inverse, to earn a reputation first. Knows its own message alone."""
 
 from __future__ import annotations
 

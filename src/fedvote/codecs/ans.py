@@ -1,8 +1,7 @@
-"""Asymmetric numeral systems (Duda, 2009) by the library constriction: symbols in, as many bits as they are surprising.
+"""Asymmetric numeral systems (Duda, 2009), by the library constriction: symbol s takes about -log2 P(s) bits.
 
-The coder is a stack: what was encoded last is decoded first, so blocks are encoded in reverse. Decoding undoes
-encoding step by step, and a coder that is empty after the last symbol proves that its bytes are the only ones that
-stand for those symbols.
+The coder is a stack: the last symbol encoded is the first one decoded, so blocks are encoded in reverse. Decoding
+undoes encoding step by step. If the coder is empty after the last symbol, no other bytes encode these symbols.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ Symbols = npt.NDArray[np.int32]
 
 
 def encode(blocks: Blocks) -> bytes:
-    """Blocks of symbols, each with the probabilities its symbols are coded by, as little-endian 32-bit words."""
+    """Encode blocks of symbols, each with its own probabilities, as little-endian 32-bit words."""
     library()
     return coder.encode(blocks)
 
 
 def decode(payload: bytes, blocks: Sequence[tuple[int, Probabilities]]) -> list[Symbols]:
-    """The symbols of each block, from how many there are and their probabilities."""
+    """The symbols of each block; a block is given as its number of symbols and their probabilities."""
     stream = library()
     if len(payload) % 4:
         raise WireError(f"{len(payload)} bytes are not whole 32-bit words")
     try:
-        words = stream.stack.AnsCoder(np.frombuffer(payload, "<u4").astype(np.uint32))
+        decoder = stream.stack.AnsCoder(np.frombuffer(payload, "<u4").astype(np.uint32))
     except ValueError as error:
         raise WireError(f"the words end in zeros, which no encoder writes ({error})") from error
-    symbols = [words.decode(stream.model.Categorical(p, perfect=False), count) for count, p in blocks]
-    if not words.is_empty():
+    symbols = [decoder.decode(stream.model.Categorical(p, perfect=False), count) for count, p in blocks]
+    if not decoder.is_empty():
         raise WireError("the words are not the encoding of any symbols: some are left over or missing")
     return symbols
 
 
 def library() -> Any:
-    """Imported late: runs that send plain bits do without it."""
+    """The library constriction, imported late: runs that send plain bits need not install it."""
     try:
         from constriction import stream
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Votes of -1 and +1, eight a byte."""
+"""Codec 1: votes of -1 and +1, eight per byte."""
 
 from __future__ import annotations
 

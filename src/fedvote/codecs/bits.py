@@ -1,4 +1,4 @@
-"""Eight bits a byte, the first bit highest, on whatever device the bits are."""
+"""Bits packed eight per byte, first bit highest, on any device."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fedvote.errors import WireError
 
 
 def pack_bits(bits: Tensor) -> bytes:
-    """Booleans as bytes; the last byte is filled up with zeros."""
+    """Booleans as bytes; the last byte is padded with zeros."""
     if bits.device.type == "cpu":
         return np.packbits(bits.numpy()).tobytes()
-    whole = torch.nn.functional.pad(bits.to(torch.uint8), (0, -len(bits) % 8)).view(-1, 8)
+    padded = torch.nn.functional.pad(bits.to(torch.uint8), (0, -len(bits) % 8)).view(-1, 8)
     return (
-        (whole << torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device))
+        (padded << torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device))
         .sum(1, dtype=torch.uint8)
         .cpu()
         .numpy()
@@ -24,7 +24,7 @@ def pack_bits(bits: Tensor) -> bytes:
 
 
 def unpack_bits(payload: bytes, count: int, device: torch.device | str = "cpu") -> Tensor:
-    """`count` booleans; refuses any payload that pack_bits would not have made."""
+    """`count` booleans; WireError for a payload that `pack_bits` never writes."""
     if len(payload) != -(-count // 8):
         raise WireError(f"{len(payload)} bytes where {count} bits take {-(-count // 8)}")
     if count % 8 and payload[-1] & (0xFF >> count % 8):

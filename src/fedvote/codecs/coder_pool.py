@@ -1,4 +1,4 @@
-"""Coders on cores of their own: lengths of coded symbols, found while the device trains the next clients."""
+"""Entropy coders in processes of their own: they count coded bytes while the device trains the next clients."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from fedvote.codecs import ans
 from fedvote.codecs import coder_process as coder
 from fedvote.core import Length
 
-WORTH_IT = 1 << 18  # symbols, that take a millisecond or two
-MOST = 4  # coders
+WORTH_IT = 1 << 18  # symbols, which take a millisecond or two
+MOST = 4  # processes
 
 
 def length(symbols: int, blocks: Callable[[], ans.Blocks]) -> Length:
-    """How many bytes blocks of so many symbols in all are coded into: at once, or elsewhere if they are many."""
+    """Bytes that the coded blocks take; `symbols`: their total. Many symbols are counted by another process."""
     if symbols < WORTH_IT:
         return len(ans.encode(blocks()))
-    ans.library()  # or say now that it is missing
-    return _threads().submit(lambda: _elsewhere(blocks()))
+    ans.library()  # raises now if it is missing
+    return _threads().submit(lambda: _length_in_process(blocks()))
 
 
-def _elsewhere(blocks: ans.Blocks) -> int:
+def _length_in_process(blocks: ans.Blocks) -> int:
     try:
         program = _program()
         assert program.stdin and program.stdout
         return coder.ask(program.stdin, program.stdout, blocks)
-    except OSError:  # it did not start, or has gone
+    except OSError:  # the process did not start, or has died
         return len(ans.encode(blocks))
 
 
@@ -41,20 +41,16 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, min(MOST, (os.cpu_count() or 1) // 2)), thread_name_prefix="coders")
 
 
-_mine = threading.local()
+_per_thread = threading.local()
 
 
 def _program() -> subprocess.Popen[bytes]:
-    """This thread's program."""
-    if not hasattr(_mine, "program"):
+    """The coder process of this thread, started at the first call."""
+    if not hasattr(_per_thread, "program"):
         command = [sys.executable, "-P", coder.__file__]
-        path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        program = subprocess.Popen(command, env=path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        atexit.register(_end, program)
-        _mine.program = program
-    running: subprocess.Popen[bytes] = _mine.program
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        program = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        atexit.register(program.communicate)
+        _per_thread.program = program
+    running: subprocess.Popen[bytes] = _per_thread.program
     return running
-
-
-def _end(program: subprocess.Popen[bytes]) -> None:
-    program.communicate()

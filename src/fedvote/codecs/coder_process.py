@@ -1,10 +1,10 @@
-"""The coder itself, and a program that tells how many bytes it makes of symbols.
+"""The entropy coder, and a program that counts the bytes that it makes of symbols.
 
-The library constriction holds Python's lock while it works: in a thread it would stop all others. The program has a
-core, and a lock, of its own. It imports nothing of this package, so that it starts at once.
+The library constriction holds Python's global lock while it works, so a thread would stop all others: the program is
+a process of its own. It imports nothing of this package, so it starts at once.
 
-A request is a pickled list of (count, type, probabilities), then the symbols of each block as they are in memory; the
-answer is a number of eight bytes.
+A request is a pickled list of (count, dtype, probabilities), then the raw symbols of each block. The answer is a
+length, in eight bytes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ANSWER = struct.Struct("<q")
 
 
 def encode(blocks: Sequence[tuple[Symbols, Probabilities]]) -> bytes:
-    """Blocks of symbols, each with the probabilities its symbols are coded by, as little-endian 32-bit words."""
-    from constriction import stream  # late: runs that send plain bits do without it
+    """Encode blocks of symbols, each with its own probabilities, as little-endian 32-bit words."""
+    from constriction import stream  # late: runs that send plain bits need not install it
 
     coder = stream.stack.AnsCoder()
     for symbols, probabilities in reversed(blocks):
@@ -36,31 +36,31 @@ def encode(blocks: Sequence[tuple[Symbols, Probabilities]]) -> bytes:
     return words.astype("<u4").tobytes()
 
 
-def ask(into: IO[bytes], out: IO[bytes], blocks: Sequence[tuple[Symbols, Probabilities]]) -> int:
-    """How many bytes the program at the other end makes of the blocks."""
-    pickle.dump([(len(symbols), symbols.dtype, probabilities) for symbols, probabilities in blocks], into)
+def ask(requests: IO[bytes], answers: IO[bytes], blocks: Sequence[tuple[Symbols, Probabilities]]) -> int:
+    """Ask the program how many bytes the coded blocks take."""
+    pickle.dump([(len(symbols), symbols.dtype, probabilities) for symbols, probabilities in blocks], requests)
     for symbols, _ in blocks:
-        into.write(np.ascontiguousarray(symbols).view(np.uint8).data)
-    into.flush()
-    said = out.read(ANSWER.size)
-    if len(said) < ANSWER.size:
-        raise BrokenPipeError("the program has gone")
-    length: int = ANSWER.unpack(said)[0]
+        requests.write(np.ascontiguousarray(symbols).view(np.uint8).data)
+    requests.flush()
+    reply = answers.read(ANSWER.size)
+    if len(reply) < ANSWER.size:
+        raise BrokenPipeError("the coder process ended without an answer")
+    length: int = ANSWER.unpack(reply)[0]
     return length
 
 
-def answer(asked: IO[bytes], out: IO[bytes]) -> None:
-    """Answer requests until there are no more."""
-    while asked.peek(1):  # type: ignore[attr-defined]
-        heads = pickle.load(asked)
+def answer(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests until they end."""
+    while requests.peek(1):  # type: ignore[attr-defined]
+        heads = pickle.load(requests)
         blocks = [
-            (np.frombuffer(asked.read(count * dtype.itemsize), dtype), probabilities)
+            (np.frombuffer(requests.read(count * dtype.itemsize), dtype), probabilities)
             for count, dtype, probabilities in heads
         ]
-        out.write(ANSWER.pack(len(encode(blocks))))
-        out.flush()
+        answers.write(ANSWER.pack(len(encode(blocks))))
+        answers.flush()
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks says when to end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this program: it closes stdin
     answer(sys.stdin.buffer, sys.stdout.buffer)

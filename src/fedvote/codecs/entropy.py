@@ -1,11 +1,11 @@
-"""Votes in less than a bit each: coded against what both sides know of them (guesses.py).
+"""Codec 5: votes in less than a bit each, entropy-coded by context (vote_contexts.py).
 
-Votes of one context have one distribution. A message has the share of each value in each context of 64 votes or more,
-in 1/65536; smaller contexts use the distribution that is expected.
-Eight binary or five ternary votes of one context make one symbol for the coder: a 256- or 243-letter alphabet whose
-probabilities are products, an eighth of the symbols, and an eighth of the time.
+The votes of one context share one distribution. For each context of 64 votes or more, a message contains the share of
+each value, in 1/65536. A smaller context uses the expected distribution.
+Eight binary or five ternary votes of one context make one symbol of the coder. There are 256 or 243 such symbols, and
+their probabilities are products. Fewer symbols take less time: an eighth, or a fifth.
 
-A byte says how the rest is written. 0: as plain votes, where that is shorter. 1: the shares, then the coder's words.
+The first byte is the mode. 0: plain votes, if they are shorter. 1: the shares, then the coder's words.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fedvote.errors import WireError
 
 VOTES_A_SYMBOL = {2: 8, 3: 5}  # by the size of the alphabet
 PLAIN, CODED = b"\0", b"\1"
-OWN_SHARES = 64  # votes of a context, from which on its shares are worth sending
+OWN_SHARES = 64  # votes from which on a context's own shares are worth sending
 
 
 @dataclass(frozen=True, eq=False)
 class EntropyVotes(Codec):
-    """`context` names each vote's context; `expected` has the probability of each value in each context."""
+    """Votes with known contexts. `expected`: the probability of each value in each context."""
 
     tag: ClassVar[int] = 5
     alphabet: tuple[int, ...]
@@ -61,35 +61,35 @@ class EntropyVotes(Codec):
             raise WireError(f"{len(payload)} bytes are neither plain nor coded votes")
         shares, rest = self._read_shares(payload[1:])
         products = self._products(shares)
-        found = ans.decode(rest, [(b - a, products[c]) for c, a, b in self._blocks])
-        symbols = np.concatenate([np.zeros(0, np.int32), *found])
+        decoded = ans.decode(rest, [(b - a, products[c]) for c, a, b in self._blocks])
+        symbols = np.concatenate([np.zeros(0, np.int32), *decoded])
         padded = self._digits_of_symbol[torch.from_numpy(symbols).to(self.context.device)].view(-1)
-        if not torch.equal(padded[self._gaps], self._likeliest(shares)):
+        if not torch.equal(padded[self._padding], self._likeliest(shares)):
             raise WireError("a context has votes beyond its end")
         if not np.array_equal(shares, self._shares(self._counts(padded))):
-            raise WireError("the shares are not those of the votes: the words were altered or cut")
+            raise WireError("the shares do not match the votes: the words were altered or cut")
         digits_D = torch.empty_like(self.context, dtype=torch.uint8)
-        in_order = torch.cat([padded[:0], *(padded[begin : begin + many] for begin, many in self._runs)])
-        digits_D.scatter_(0, self._order, in_order)
+        by_context = torch.cat([padded[:0], *(padded[begin : begin + count] for begin, count in self._runs)])
+        digits_D.scatter_(0, self._order, by_context)
         return self._votes_of(digits_D).to(device)
 
     def weigh_one(self, x: Tensor) -> Length:
         shares, symbols = self._shares_and_symbols(x)
-        before = len(CODED) + len(write_units(shares[self._sent]))
-        blocks = self._coder_blocks(shares, symbols)  # which is all of this codec that has to be kept until then
-        words = coders.length(len(symbols), lambda: blocks)
-        return then(words, lambda length: min(before + length, self._plain_size))
+        head = len(CODED) + len(write_units(shares[self._sent]))
+        blocks = self._coder_blocks(shares, symbols)  # made now, not in the coder's thread
+        words, plain_size = coders.length(len(symbols), lambda: blocks), self._plain_size
+        return then(words, lambda length: min(head + length, plain_size))  # which keeps the blocks alone in memory
 
     def _shares_and_symbols(self, x: Tensor) -> tuple[Shares, npt.NDArray[np.uint8]]:
-        """What a device can do of encoding."""
+        """The part of encoding that runs on the device."""
         digits_D = self._digits(x)
         padded = digits_D.index_select(0, self._source)
         shares = self._shares(self._counts(padded))
-        padded[self._gaps] = self._likeliest(shares)
+        padded[self._padding] = self._likeliest(shares)
         return shares, self._pack(padded).cpu().numpy()
 
     def _coded(self, shares: Shares, symbols: npt.NDArray[np.uint8]) -> bytes:
-        """What only a host can."""
+        """The part of encoding that runs on the CPU."""
         return CODED + write_units(shares[self._sent]) + ans.encode(self._coder_blocks(shares, symbols))
 
     def _coder_blocks(self, shares: Shares, symbols: npt.NDArray[np.uint8]) -> ans.Blocks:
@@ -102,7 +102,7 @@ class EntropyVotes(Codec):
 
     @property
     def _plain_size(self) -> int:
-        return 1 + -(-self.count // self._size)  # plain votes, too, take a byte for every eight or five
+        return 1 + -(-self.count // self._size)  # a byte holds as many plain votes as a symbol does
 
     # Votes as digits 0, 1, ..., and digits as symbols.
 
@@ -112,8 +112,8 @@ class EntropyVotes(Codec):
 
     def _digits(self, x: Tensor) -> Tensor:
         digits_D = ((x - self.alphabet[0]) // self._step).to(torch.uint8)
-        whole = x.shape == self.context.shape and bool((self._votes_of(digits_D) == x).all())
-        if not whole or not bool((digits_D < len(self.alphabet)).all()):
+        valid = x.shape == self.context.shape and bool((self._votes_of(digits_D) == x).all())
+        if not valid or not bool((digits_D < len(self.alphabet)).all()):
             raise not_a_ballot(x, self.count, self.alphabet)
         return digits_D
 
@@ -121,7 +121,7 @@ class EntropyVotes(Codec):
         return digits_D.to(torch.int8) * self._step + self.alphabet[0]
 
     def _pack(self, padded: Tensor) -> Tensor:
-        """Symbols, the first vote in the highest place."""
+        """Digits packed into symbols, the first vote in the highest place."""
         columns = padded.view(-1, self._size).unbind(1)
         symbols = columns[0].clone()
         for column in columns[1:]:
@@ -134,7 +134,7 @@ class EntropyVotes(Codec):
         places = V ** torch.arange(size - 1, -1, -1)
         return (torch.arange(V**size)[:, None] // places % V).to(torch.uint8).to(self.context.device)
 
-    # Where votes go: contexts one after the other, each filled up to whole symbols.
+    # The padded order of votes: context after context, each padded to whole symbols.
 
     @property
     def _size(self) -> int:
@@ -142,55 +142,55 @@ class EntropyVotes(Codec):
 
     @cached_property
     def _votes(self) -> Shares:
-        """(C,) how many votes each context has."""
+        """(C,) the number of votes in each context."""
         return torch.bincount(self.context, minlength=len(self.expected)).cpu().numpy()
 
     @cached_property
     def _symbols(self) -> Shares:
-        """(C,) how many symbols each context has."""
+        """(C,) the number of symbols in each context."""
         return -(-self._votes // self._size)
 
     @cached_property
     def _blocks(self) -> list[tuple[int, int, int]]:
-        """Each context that has votes, with where its symbols begin and end."""
+        """(context, begin, end) of its symbols, for each context that has votes."""
         ends = np.cumsum(self._symbols)
         return [(c, int(end - n), int(end)) for c, (n, end) in enumerate(zip(self._symbols, ends, strict=True)) if n]
 
     @cached_property
     def _order(self) -> Tensor:
-        """(D,) where the votes of the first context are, then those of the second, and so on."""
+        """(D,) the indices of the votes, sorted by context."""
         if self.context.device.type != "cpu":
             return torch.argsort(self.context, stable=True)
-        return torch.from_numpy(np.argsort(self.context.numpy(), kind="stable"))  # by digits, where torch compares
+        return torch.from_numpy(np.argsort(self.context.numpy(), kind="stable"))  # a radix sort; torch compares
 
     @property
     def _runs(self) -> list[tuple[int, int]]:
-        """For each context that has votes, the place of its first vote, and how many there are."""
+        """(begin, count) of its votes in the padded order, for each context that has votes."""
         return [(a * self._size, int(self._votes[c])) for c, a, _ in self._blocks]
 
     @cached_property
     def _source(self) -> Tensor:
-        """(P,) the vote at each place; at those filled up, any."""
+        """(P,) the index of the vote at each padded position; the padding has any index."""
         source = self._order.new_zeros(int(self._symbols.sum()) * self._size)
         taken = 0
-        for begin, many in self._runs:
-            source[begin : begin + many] = self._order[taken : taken + many]
-            taken += many
+        for begin, count in self._runs:
+            source[begin : begin + count] = self._order[taken : taken + count]
+            taken += count
         return source
 
     @cached_property
-    def _gaps(self) -> Tensor:
-        """The places that are filled up: the last of each context."""
+    def _padding(self) -> Tensor:
+        """The positions of the padding, at the end of each context."""
         ends = np.cumsum(self._symbols) * self._size
         spare = self._symbols * self._size - self._votes
-        places = [np.arange(end - n, end) for end, n in zip(ends, spare, strict=True)]
-        return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *places])).to(self.context.device)
+        positions = [np.arange(end - n, end) for end, n in zip(ends, spare, strict=True)]
+        return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *positions])).to(self.context.device)
 
     # The shares of the values in each context.
 
     @cached_property
     def _sent(self) -> npt.NDArray[np.bool_]:
-        """(C,) whose shares are in the message."""
+        """(C,) whether the message contains the shares of a context."""
         return self._votes >= OWN_SHARES
 
     @cached_property
@@ -198,7 +198,7 @@ class EntropyVotes(Codec):
         return in_units(self.expected)
 
     def _counts(self, padded: Tensor) -> Shares:
-        """(C, V) how often each value stands in each context."""
+        """(C, V) how often each value occurs in each context."""
         first, *rest = range(len(self.alphabet))
         counts = np.zeros((len(self.expected), len(self.alphabet)), np.int64)
         if self._blocks:
@@ -208,21 +208,21 @@ class EntropyVotes(Codec):
         return counts
 
     def _sums(self, marked: Tensor) -> Tensor:
-        """How many places of each context are marked, of those that have a vote."""
-        before = marked.cumsum(0, dtype=torch.int32)
+        """The number of marked votes in each context, padding excluded."""
+        running = marked.cumsum(0, dtype=torch.int32)
         begin, last = self._edges
-        return before[last] - before[begin] + marked[begin]
+        return running[last] - running[begin] + marked[begin]
 
     @cached_property
     def _edges(self) -> tuple[Tensor, Tensor]:
-        """The places of the first and the last vote of each context that has votes."""
+        """The positions of the first and the last vote of each context that has votes."""
         begin = [a * self._size for _, a, _ in self._blocks]
         last = [a * self._size + int(self._votes[c]) - 1 for c, a, _ in self._blocks]
         device = self.context.device
         return torch.tensor(begin, device=device), torch.tensor(last, device=device)
 
     def _likeliest(self, shares: Shares) -> Tensor:
-        """What fills up the last symbol of a context: its likeliest value, which costs least."""
+        """The padding of each context: its likeliest value, which takes the fewest bits."""
         spare = self._symbols * self._size - self._votes
         return torch.from_numpy(np.repeat(shares.argmax(1).astype(np.uint8), spare)).to(self.context.device)
 
@@ -237,8 +237,8 @@ class EntropyVotes(Codec):
 
     def _products(self, shares: Shares) -> ans.Probabilities:
         """(C, V^size) the probability of every symbol of each context: the product of its votes' shares."""
-        each = shares / UNIT
-        products = np.ones((len(each), 1))
+        one = shares / UNIT
+        products = np.ones((len(one), 1))
         for _ in range(self._size):
-            products = (products[:, :, None] * each[:, None, :]).reshape(len(each), -1)
+            products = (products[:, :, None] * one[:, None, :]).reshape(len(one), -1)
         return products

@@ -1,4 +1,4 @@
-"""Floats, four bytes each, little-endian. What is not a number, or is beyond any that training makes, is refused."""
+"""Codec 4: floats, four bytes each, little-endian. NaN, infinity and floats beyond ±2^30 are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from fedvote.core import Codec, Length
 from fedvote.errors import WireError
 
-LARGEST = 2.0**30  # so that whatever is made of the numbers of many clients is finite, too
+LARGEST = 2.0**30  # keeps sums and squares over many clients finite
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Float32(Codec):
         if len(payload) != 4 * self.count:
             raise WireError(f"{len(payload)} bytes where {self.count} floats take {4 * self.count}")
         x = np.frombuffer(payload, "<f4").astype(np.float32)
-        fine = np.abs(x) <= LARGEST  # which what is not a number is not
-        if not fine.all():
-            raise self._too_large(int(fine.sum()))
+        valid = np.abs(x) <= LARGEST  # False for NaN
+        if not valid.all():
+            raise self._too_large(int(valid.sum()))
         return torch.from_numpy(x).to(device)
 
     def weigh(self, rows: Tensor) -> list[Length | WireError]:
         self._check_shape(rows[0])
         if not self.count:
             return [0] * len(rows)
-        ends = zip(*torch.stack(rows.aminmax(dim=1)).tolist(), strict=True)
+        ranges = zip(*torch.stack(rows.aminmax(dim=1)).tolist(), strict=True)
         return [
             4 * self.count
-            if all(abs(end) <= LARGEST for end in both)
+            if all(abs(end) <= LARGEST for end in lowest_highest)
             else self._too_large(int((rows[k].abs() <= LARGEST).sum()))
-            for k, both in enumerate(ends)
+            for k, lowest_highest in enumerate(ranges)
         ]
 
     def weigh_one(self, x: Tensor) -> Length:
@@ -55,5 +55,5 @@ class Float32(Codec):
         if x.shape != (self.count,):
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} floats")
 
-    def _too_large(self, fine: int) -> WireError:
-        return WireError(f"{self.count - fine} of {self.count} floats are not numbers of at most {LARGEST:.3g}")
+    def _too_large(self, valid: int) -> WireError:
+        return WireError(f"{self.count - valid} of {self.count} floats are not numbers of at most {LARGEST:.3g}")

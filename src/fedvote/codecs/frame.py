@@ -1,4 +1,4 @@
-"""The frame around every message: what it is, for which round and model, and a checksum. See docs/wire-format.md.
+"""The frame of every message: round, client, model, method, tensors, checksum. See docs/wire-format.md.
 
     offset  size  field
     0       4     "FVOT"
@@ -6,12 +6,12 @@
     6       4     round
     10      4     client, or -1 for the server
     14      8     fingerprint of the model (layer names and shapes)
-    22      16    method, ASCII, filled up with zeros
+    22      16    method, ASCII, padded with zeros
     38      1     number of tensors
     39      ...   for each tensor: codec (1), count (4), payload length (4), payload
     end-4   4     CRC-32 of everything before it
 
-All numbers are little-endian. Whatever a frame claims is compared with what the receiver expects before it is used.
+All numbers are little-endian. A receiver compares every field with the expected value before using it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAGIC, VERSION = b"FVOT", 5
 HEAD = struct.Struct("<4sHIi8s16sB")
 TENSOR = struct.Struct("<BII")
 CHECKSUM = struct.Struct("<I")
-WIDEST, TABLES = 8, 2**20  # bytes: of a value, in any codec, and of all that a frame has besides values
+WIDEST, TABLES = 8, 2**20  # most bytes, in any codec: of a value, and of all the rest of a frame
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Header:
 
 
 def pack(header: Header, message: Message, codecs: Mapping[str, Codec]) -> bytes:
-    """One message as bytes, by the codecs given."""
+    """Write a message as a frame."""
     check_names(message, codecs)
     name = header.method.encode("ascii", "replace")[:16]
     frame = bytearray(HEAD.pack(MAGIC, VERSION, header.round, header.client, header.fingerprint, name, len(codecs)))
@@ -53,7 +53,7 @@ def pack(header: Header, message: Message, codecs: Mapping[str, Codec]) -> bytes
 
 
 def unpack(frame: bytes, expected: Header, codecs: Mapping[str, Codec], device: torch.device | str = "cpu") -> Message:
-    """The message in a frame, or WireError if it is not the one expected."""
+    """Read the message in a frame; WireError if the frame is damaged or not the expected one."""
     tensors = check_head(frame, expected)
     if tensors != len(codecs):
         raise WireError(f"{tensors} tensors in a frame, expected {len(codecs)}")
@@ -76,7 +76,7 @@ def unpack(frame: bytes, expected: Header, codecs: Mapping[str, Codec], device: 
 
 
 def most_bytes(codecs: Mapping[str, Codec]) -> int:
-    """More than any frame by these codecs has; so much room, and no more, is made for one that is not there yet."""
+    """An upper limit on the size of a frame: receivers reserve no more memory for one."""
     return TABLES + WIDEST * sum(codec.count for codec in codecs.values())
 
 
@@ -86,7 +86,7 @@ def check_names(message: Message, codecs: Mapping[str, Codec]) -> None:
 
 
 def check_head(frame: bytes, expected: Header) -> int:
-    """How many tensors are in a frame; WireError if it is damaged, or not the one expected."""
+    """The number of tensors in a frame; WireError if the frame is damaged or not the expected one."""
     if not frame:
         raise WireError("nothing was sent")
     if len(frame) < HEAD.size + CHECKSUM.size:
@@ -95,11 +95,11 @@ def check_head(frame: bytes, expected: Header) -> int:
     if (magic, version) != (MAGIC, VERSION):
         raise WireError(f"a frame of {magic!r} version {version}, expected {MAGIC!r} version {VERSION}")
     if zlib.crc32(memoryview(frame)[: -CHECKSUM.size]) != CHECKSUM.unpack(frame[-CHECKSUM.size :])[0]:
-        raise WireError("the checksum does not fit: the frame was altered or cut")
-    got = Header(round, client, fingerprint, method.rstrip(b"\0").decode("ascii", "replace"))
+        raise WireError("the checksum does not match: the frame was altered or cut")
+    given = Header(round, client, fingerprint, method.rstrip(b"\0").decode("ascii", "replace"))
     wanted = Header(expected.round, expected.client, expected.fingerprint, expected.method[:16])
     for field in fields(Header):
-        given, want = getattr(got, field.name), getattr(wanted, field.name)
-        if given != want:
-            raise WireError(f"a frame of {field.name} {given!r}, expected {want!r}")
+        value, want = getattr(given, field.name), getattr(wanted, field.name)
+        if value != want:
+            raise WireError(f"a frame of {field.name} {value!r}, expected {want!r}")
     return int(count)

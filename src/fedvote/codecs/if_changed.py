@@ -1,7 +1,6 @@
-"""What the receiver holds already takes five bytes: the broadcast of the first round, which the shared seed makes.
+"""Codec 10: five bytes for values that equal the reference, as in round 1, whose broadcast the shared seed makes.
 
-A byte says how the rest is written. 0: a checksum of the values, which are those that the receiver holds. 1: by another
-codec.
+The first byte is the mode. 0: a checksum of the reference. 1: the payload of another codec.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ KNOWN, SENT = b"\0", b"\1"
 @dataclass(frozen=True, eq=False)
 class IfChanged(Codec):
     tag: ClassVar[int] = 10
-    sent: Codec  # how other values travel
-    reference: Tensor | None = None  # what the receiver has
+    sent: Codec  # the codec of values that differ from the reference
+    reference: Tensor | None = None  # the receiver's values
     count: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -36,14 +35,14 @@ class IfChanged(Codec):
         return SENT + self.sent.encode(x)
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
-        how, rest = payload[:1], payload[1:]
-        if how == SENT:
+        mode, rest = payload[:1], payload[1:]
+        if mode == SENT:
             return self.sent.decode(rest, device)
-        if how != KNOWN:
-            raise WireError(f"{len(payload)} bytes are neither values nor the word that they are known")
+        if mode != KNOWN:
+            raise WireError(f"{len(payload)} bytes are neither values nor a checksum of the reference")
         reference, rest = read_reference(rest, self.reference, device)
         if rest:
-            raise WireError(f"{len(rest)} bytes after the word that the values are known")
+            raise WireError(f"{len(rest)} bytes too many after the checksum of the reference")
         return reference.clone()
 
     def weigh_one(self, x: Tensor) -> Length:

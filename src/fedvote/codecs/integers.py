@@ -1,4 +1,4 @@
-"""Whole numbers from 0 to 32767 in as many bits as the largest needs: a byte that says how many, then bit planes."""
+"""Codec 3: whole numbers from 0 to 32767, as bit planes: a byte with their number, then the planes, lowest first."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Integers(Codec):
         return 1 + self._planes(x) * -(-self.count // 8)
 
     def _planes(self, x: Tensor) -> int:
-        """How many bits the largest needs."""
-        whole = x.shape == (self.count,) and not x.is_floating_point()
-        lowest, highest = (int(x.min()), int(x.max())) if whole and self.count else (0, 0)
-        if not whole or lowest < 0 or highest > 32767:
+        """The number of bits of the largest value."""
+        valid = x.shape == (self.count,) and not x.is_floating_point()
+        lowest, highest = (int(x.min()), int(x.max())) if valid and self.count else (0, 0)
+        if not valid or lowest < 0 or highest > 32767:
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not {self.count} integers from 0 to 32767")
         return highest.bit_length()

@@ -1,4 +1,4 @@
-"""What is wrong with votes that no codec can write."""
+"""The error for votes that no codec can write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedvote.errors import UnwritableError, WireError
 
 
 def not_a_ballot(x: Tensor, count: int, alphabet: Sequence[int]) -> WireError:
-    """Why x is not `count` votes of this alphabet."""
+    """The reason why x is not `count` votes of this alphabet."""
     missing = int((x == NO_VOTE).sum())
     if x.shape == (count,) and missing:
         return UnwritableError(f"{missing} of {count} weights are not numbers after training, so there is no ballot")

@@ -1,4 +1,4 @@
-"""Lengths that are still being found, while everything else goes on."""
+"""Lengths that a coder process may still be counting."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def wait_for(length: Length) -> int:
 
 
 def then(length: Length, change: Callable[[int], int]) -> Length:
-    """What a length is changed to, now or as soon as it is found."""
+    """Apply `change` to a length, now or as soon as it is known."""
     if isinstance(length, int):
         return change(length)
     changed: Future[int] = Future()
 
-    def found(length: Future[int]) -> None:
+    def finish(length: Future[int]) -> None:
         if error := length.exception():
             changed.set_exception(error)
         else:
             changed.set_result(change(length.result()))
 
-    length.add_done_callback(found)
+    length.add_done_callback(finish)
     return changed

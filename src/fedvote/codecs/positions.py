@@ -1,4 +1,4 @@
-"""Places in a vector, ascending: how many (4 bytes), how many bits a gap takes (1 byte), the gaps as bit planes."""
+"""Ascending positions in a vector: their number (4 bytes), bits per gap (1 byte), the gaps as bit planes."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def write_positions(index: Tensor) -> bytes:
 
 
 def weigh_positions(index: Tensor) -> int:
-    """How many bytes `write_positions` makes."""
+    """The length in bytes of `write_positions(index)`."""
     return HEAD.size + _gaps(index)[1] * -(-len(index) // 8)
 
 
 def read_positions(payload: bytes, count: int) -> tuple[Tensor, bytes]:
-    """The places at the front of a payload, in a vector of so many, and what comes after them."""
+    """The positions at the front of a payload, in a vector of `count` values, and the bytes after them."""
     if len(payload) < HEAD.size:
-        raise WireError(f"{len(payload)} bytes are too few for places")
-    many, planes = HEAD.unpack_from(payload)
-    size, rest = -(-many // 8), payload[HEAD.size :]
-    if many > count or planes > 32 or len(rest) < planes * size:
-        raise WireError(f"{len(payload)} bytes are not {many} of {count} places with gaps of {planes} bits")
-    gaps = torch.zeros(many, dtype=torch.int64)
+        raise WireError(f"{len(payload)} bytes are too few for positions")
+    number, planes = HEAD.unpack_from(payload)
+    size, rest = -(-number // 8), payload[HEAD.size :]
+    if number > count or planes > 32 or len(rest) < planes * size:
+        raise WireError(f"{len(payload)} bytes are not {number} of {count} positions with gaps of {planes} bits")
+    gaps = torch.zeros(number, dtype=torch.int64)
     for plane in range(planes):
-        gaps |= unpack_bits(rest[plane * size : (plane + 1) * size], many).long() << plane
-    if planes != (int(gaps.max()).bit_length() if many else 0):
-        raise WireError(f"{planes} bits a gap where fewer would do")
+        gaps |= unpack_bits(rest[plane * size : (plane + 1) * size], number).long() << plane
+    if planes != (int(gaps.max()).bit_length() if number else 0):
+        raise WireError(f"{planes} bits per gap where fewer would do")
     index = (gaps + 1).cumsum(0) - 1
-    if many and int(index[-1]) >= count:
-        raise WireError(f"a place beyond the last of {count}")
+    if number and int(index[-1]) >= count:
+        raise WireError(f"a position beyond the last of {count}")
     return index, rest[planes * size :]
 
 
 def _gaps(index: Tensor) -> tuple[Tensor, int]:
-    """How many others are before each, and how many bits the largest of these numbers takes."""
+    """The number of positions skipped before each one, and the bits of the largest such gap."""
     gaps = index.diff(prepend=index.new_tensor([-1])) - 1
     return gaps, int(gaps.max()).bit_length() if len(index) else 0

@@ -1,6 +1,6 @@
-"""Probabilities that both sides agree on to the last bit: positive multiples of 1/65536 that add up to 1.
+"""Probabilities on which both sides agree to the last bit: positive multiples of 1/65536 that add up to 1.
 
-The first value's share is what the others leave, so it is not sent.
+The first value's share is not sent: it is 1 minus the others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Shares = npt.NDArray[np.int64]
 
 
 def in_units(probabilities: npt.NDArray[np.float64]) -> Shares:
-    """Each row of probabilities in whole units: one for each value, the rest as the probabilities have it.
+    """Each row of probabilities in whole units: one unit for each value, the rest in proportion.
 
-    Sums are rounded, not shares, so that however many values there are, the roundings do not add up.
+    Cumulative sums are rounded, not shares, so rounding errors do not add up.
     """
     rest = UNIT - probabilities.shape[1]
     ends = np.minimum(np.rint(probabilities.cumsum(1) * rest), rest).astype(np.int64)
@@ -31,7 +31,7 @@ def write_units(shares: Shares) -> bytes:
 
 
 def read_units(payload: bytes, rows: int, values: int) -> tuple[Shares, bytes]:
-    """The shares at the front of a payload, and what comes after them."""
+    """The shares at the front of a payload, and the bytes after them."""
     nbytes = 2 * rows * (values - 1)
     if len(payload) < nbytes:
         raise WireError(f"{len(payload)} bytes are too few for {rows} rows of {values} shares")

@@ -1,4 +1,4 @@
-"""A checksum of what a message builds on, so that whoever has something else notices, and asks for the whole."""
+"""The reference: the last broadcast that a receiver has. A checksum in each message detects a different one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def checksum(x: Tensor) -> bytes:
 
 
 def bits_of(x: Tensor) -> Tensor:
-    """Numbers as whole ones that are equal only if all bits are: floats, of which 0 is not -0, by their bits."""
+    """Numbers that are equal only if all bits are: floats as int32, so that 0.0 differs from -0.0."""
     return x.float().view(torch.int32) if x.is_floating_point() else x
 
 
 def read_reference(
     payload: bytes, reference: Tensor | None, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, bytes]:
-    """What the receiver holds, if it is what the payload builds on, and what comes after the checksum."""
+    """The reference, if the payload builds on it, and the bytes after its checksum."""
     if reference is None:
-        raise NoReferenceError("a message that builds on the last broadcast, which is not here")
+        raise NoReferenceError("a message that builds on the last broadcast, which the receiver does not have")
     if len(payload) < CHECKSUM.size:
         raise WireError(f"{len(payload)} bytes are too few for a checksum")
     if payload[: CHECKSUM.size] != checksum(reference):
-        raise NoReferenceError("a message that builds on a broadcast which is not the one that is here")
+        raise NoReferenceError("a message that builds on another broadcast than the receiver has")
     return reference.to(device), payload[CHECKSUM.size :]

@@ -1,4 +1,4 @@
-"""Whole numbers from -limit to limit, and no others: codec 3 or 6 of the numbers plus the limit."""
+"""Codec 9: whole numbers from -limit to limit. The limit is added, then codec 3 or 6 writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Signed(Codec):
     tag: ClassVar[int] = 9
     count: int
     limit: int
-    entropy: bool = True  # whether the numbers are coded by their histogram
+    entropy: bool = True  # codec 6 instead of 3
 
     def encode(self, x: Tensor) -> bytes:
         self._check(x)
@@ -37,7 +37,7 @@ class Signed(Codec):
 
     def _check(self, x: Tensor) -> None:
         if x.is_floating_point() or (x.numel() and int(x.abs().max()) > self.limit):
-            raise WireError(f"a tensor of shape {tuple(x.shape)} has other values than whole ones up to ±{self.limit}")
+            raise WireError(f"a tensor of shape {tuple(x.shape)} is not whole numbers up to ±{self.limit}")
 
     @property
     def _numbers(self) -> Codec:
@@ -45,5 +45,5 @@ class Signed(Codec):
 
 
 def whole_numbers(limit: int) -> torch.dtype:
-    """The type of the numbers from -limit to limit."""
+    """The smallest dtype for whole numbers from -limit to limit."""
     return torch.int8 if limit <= 127 else torch.int16

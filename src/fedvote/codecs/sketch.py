@@ -1,4 +1,4 @@
-"""A count sketch: a table of floats, row by row, four bytes each."""
+"""Codec 8: a count sketch, which is a table of floats, row by row, four bytes each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Votes of -1, 0 and +1, five a byte: 3^5 = 243 of the 256 bytes are used, the others are refused."""
+"""Codec 2: votes of -1, 0 and +1, five per byte. 3^5 = 243 of the 256 bytes are used; the others are refused."""
 
 from __future__ import annotations
 

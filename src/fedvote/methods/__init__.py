@@ -1,4 +1,4 @@
-"""Federated methods by name, one a file."""
+"""Federated methods by name, one per file."""
 
 from __future__ import annotations
 

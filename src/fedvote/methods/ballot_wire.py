@@ -1,7 +1,7 @@
-"""How FedVote's messages travel: ballots up, the soft vote down.
+"""FedVote on the wire: ballots up, the soft vote down.
 
-Entropy-coded, a ballot is coded against the shared random numbers by which its client rounds and against the broadcast
-that it started from; a soft vote against the soft vote of the round before, where the receiver has it.
+The entropy coder predicts a ballot from the broadcast and from its client's shared random numbers. It predicts a soft
+vote from the previous round's, if the receiver has that one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PLAIN: dict[Alphabet, type[Binary] | type[Ternary]] = {BINARY: Binary, TERNARY: 
 class BallotWire(Wire):
     network: Network
     alphabet: Alphabet
-    entropy: bool  # whether messages are entropy-coded, or sent in whole bits
+    entropy: bool  # whether messages are entropy-coded; otherwise whole bits
     floats: tuple[str, ...]  # names of the float tensors that travel beside the votes
-    soft: Callable[[Message], Tensor]  # the normalised weights that a broadcast stands for
+    soft: Callable[[Message], Tensor]  # broadcast -> its normalised weights
 
     @property
     def personal(self) -> bool:
@@ -61,7 +61,7 @@ class BallotWire(Wire):
 
 
 def ballot_codec(alphabet: Alphabet, down: Message, key: Key) -> EntropyVotes:
-    """For the ballot of one client: both sides know its random numbers, and what it started from."""
+    """The codec of one client's ballot, from what both sides know: the broadcast and the client's random numbers."""
     levels, level_D = int(down["levels"]) + 1, down["level"]
     numbers_D = shared_random(key, len(level_D), level_D.device)
     return EntropyVotes(alphabet, *contexts(level_D, levels, numbers_D, alphabet))

@@ -1,12 +1,12 @@
 """EDEN with one bit: clients rotate their update at random and send its signs and a scale. Vargaftik et al., 2022.
 
-With one bit EDEN is DRIVE (Vargaftik et al., 2021). A rotated vector looks like noise whatever it was before, so that
-its signs, rotated back, point in its direction. The scale ||x||^2 / ||R x||_1 makes the length right on average: the
-estimate has no bias over uniform rotations, and next to none over the rotations used here, H D, signs drawn at random
-and a Hadamard transform. Its squared error is (pi / 2 - 1) ||x||^2 in the limit of long vectors.
+With one bit EDEN is DRIVE (Vargaftik et al., 2021). Any vector looks like noise once it is rotated at random, so its
+signs, rotated back, point in its direction. The scale ||x||^2 / ||R x||_1 corrects the length. The estimate is unbiased
+over uniform rotations. It is nearly unbiased over R = H D, the rotation used here: D are random signs, H is a Hadamard
+transform. The squared error tends to (pi / 2 - 1) ||x||^2 for long vectors.
 
-The transform takes powers of two. The papers fill the vector up to one, which costs up to a second bit a weight; here
-it is rotated in blocks, each with a scale of its own, and only the last is filled up.
+H needs a length that is a power of two. The papers pad the whole vector, which costs up to one more bit per weight.
+This file rotates blocks, each with its own scale, and pads only the last one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fedvote.wire import Wire
 @dataclass(frozen=True)
 class Eden(FloatMethod):
     lr: float = 0.003
-    block: int = 8192  # weights that are rotated together, a power of two
+    block: int = 8192  # weights rotated together; a power of two
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,7 +70,7 @@ class Eden(FloatMethod):
         return FloatWire(network, uplink, scales=("scale",))
 
     def _length(self, size: int) -> int:
-        """Of a block; a smaller vector is one block, filled up to the next power of two from 8 on."""
+        """Weights in a block. A vector shorter than `block` is one block, padded to a power of two, at least 8."""
         return min(self.block, max(8, 1 << (size - 1).bit_length()))
 
 
@@ -79,25 +79,25 @@ def compress(x: Tensor, key: Key) -> tuple[Tensor, Tensor]:
     # R x = H D x
     rotated = hadamard(x * random_signs(x, key))
 
-    # S = ||x||_2^2 / ||R x||_1, and 0 where x is
+    # S = ||x||_2^2 / ||R x||_1; S = 0 where x = 0
     scale = x.square().sum(1) / rotated.abs().sum(1).clamp_min(torch.finfo(x.dtype).tiny)
     return threshold_binary(rotated), scale
 
 
 def restore(signs: Tensor, scale: Tensor, key: Key) -> Tensor:
-    """The blocks that signs and scales stand for."""
+    """The server's estimate of the blocks, from their signs and scales."""
     # R^-1 S sign(R x), with R^-1 = D H
     return hadamard(scale[:, None] * signs) * random_signs(signs, key)
 
 
 def random_signs(like: Tensor, key: Key) -> Tensor:
-    """The diagonal D, a sign for every number of `like`: the same on every device."""
+    """The diagonal D, one sign for each number of `like`; the same on every device."""
     count = like.numel()
     return unpack_bits(key.numpy("rotation").bytes(count // 8), count, like.device).view(like.shape) * 2.0 - 1
 
 
 def hadamard(x: Tensor) -> Tensor:
-    """H x along the last axis, of a length that is a power of two; symmetric and orthogonal, so its own inverse."""
+    """H x along the last axis, whose length is a power of two. H is symmetric and orthogonal: its own inverse."""
     size, half = x.shape[-1], 1
     while half < size:
         # H_2n = [[H_n, H_n], [H_n, -H_n]]

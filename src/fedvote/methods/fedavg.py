@@ -1,4 +1,4 @@
-"""FedAvg: clients send their float weights, the server averages them. McMahan et al., 2017; the float yardstick."""
+"""FedAvg: clients send their float weights, the server averages them. McMahan et al., 2017; the float baseline."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from fedvote.wire import Wire
 @dataclass(frozen=True)
 class FedAvg(FloatMethod):
     lr: float = 0.001
-    by_samples: bool = False  # whether clients count by the examples they say they have, or equally as in Eq. 2
-    aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # how models are merged
+    by_samples: bool = False  # weigh clients by the number of examples they report; false: equally, as in Eq. 2
+    aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # the rule that merges models
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by_samples and self.aggregate.counts_heads:
             raise ConfigError(
                 f"by_samples is true, but {type(self.aggregate).__name__} counts every client once: set by_samples = "
-                "false, or choose mean, geometric-median or centred-clipping, which use weights"
+                "false, or choose a rule that uses weights: mean, geometric-median or centred-clipping"
             )
 
     def local(
@@ -41,7 +41,7 @@ class FedAvg(FloatMethod):
 
     def merge(self, state: State, key: Key) -> Merge:
         def average(ups: Message, clients: list[int]) -> State:
-            # theta = sum_m (n_m / n) theta_m, or what another rule makes of these shares and models
+            # theta = sum_m (n_m / n) theta_m; other rules use the same shares n_m / n
             counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
             return self.aggregate.merge(state, ups, counts / counts.sum())
 

@@ -4,14 +4,14 @@ The quantiser is QSGD (Alistarh et al., 2017). The update of all weights, voted 
 
     Q(x_i) = ||x||_2 sgn(x_i) l / s,    l = s |x_i| / ||x||_2, rounded up or down at random without bias
 
-A client sends the whole numbers sgn(x_i) l, from -s to s, and the norm as a float. The server averages what they stand
-for and subtracts it. There is no step of the server's own.
+A client sends the whole numbers sgn(x_i) l, from -s to s, and the norm as a float. The server subtracts the mean of all
+Q(x) from the weights. It has no learning rate of its own.
 
-The error of Q grows with the square root of how many weights share a norm: with s = 1 and 13 million of them, the mean
-of 31 clients is ten times as much noise as update. So QSGD is used with buckets, stretches of a few hundred weights
-that have a norm each; `bucket` is how many. A bucket of 512 costs 1/16 bit a weight for its norm.
+The error of Q grows with the square root of the number of weights that share a norm. With s = 1 and 13 million weights,
+the mean of 31 clients has ten times more noise than update. QSGD is therefore used with buckets: every few hundred
+weights have their own norm. `bucket` is their number. A bucket of 512 spends 1/16 bit per weight on its norm.
 
-Clients round by lots that the server can draw as well: with s = 1 a weight whose lot is high is 0 nearly for sure.
+Clients round by shared random numbers. With s = 1, a weight whose number is high is almost surely 0, and codes short.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from fedvote.quantize import TERNARY
 from fedvote.randomness import Key, as_uniform, shared_random
 from fedvote.wire import Codecs, Coding, Wire
 
-MOST_LEVELS = 2**14 - 1  # 2 s + 1 whole numbers fit the codec
+MOST_LEVELS = 2**14 - 1  # the codec holds 2 s + 1 whole numbers
 
 
 @dataclass(frozen=True)
 class FedPAQ(FloatMethod):
     lr: float = 0.001
-    levels: int = 1  # s: values above zero, so 2 s + 1 in all; with 1, an update is -1, 0 or +1 times its norm
-    bucket: int = 0  # weights that share a norm; 0: all of them, as in the paper; QSGD's own authors have 512
-    coding: Coding = "entropy"  # or "plain": whole bits, two for s = 1, as the paper counts them
+    levels: int = 1  # s, the values above zero; 2 s + 1 in all. With 1, an update is -1, 0 or +1 times its norm
+    bucket: int = 0  # weights that share a norm; 0: all, as in the paper; QSGD's authors use 512
+    coding: Coding = "entropy"  # or "plain": whole bits, two for s = 1, as in the paper
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +80,7 @@ class FedPAQ(FloatMethod):
         return kind(network, {"level": Signed(N, self.levels, coded), "norm": norms}, scales=("norm",))
 
     def buckets(self, x_N: Tensor) -> Tensor:
-        """(buckets, weights) the last filled up with zeros."""
+        """(buckets, weights per bucket); zeros pad the last bucket."""
         size = self.bucket or len(x_N)
         return F.pad(x_N, (0, -len(x_N) % size)).view(-1, size)
 
@@ -91,7 +91,7 @@ class FedPAQ(FloatMethod):
 
 @dataclass(frozen=True)
 class TernaryWire(FloatWire):
-    """Levels -1, 0 and +1 are coded as ternary votes are, against the client's random numbers."""
+    """Codes levels -1, 0 and +1 like ternary votes, predicted from the client's shared random numbers."""
 
     personal: bool = True
 
@@ -101,11 +101,11 @@ class TernaryWire(FloatWire):
 
 
 def qsgd(x: Tensor, norm: Tensor, levels: int, u: Tensor) -> Tensor:
-    """sgn(x_i) l: whole numbers from -s to s, which times norm / s are x on average, for u drawn evenly from [0, 1)."""
-    # s |x_i| / ||x||_2, and 0 where the norm is
+    """sgn(x_i) l: whole numbers from -s to s. Their mean times norm / s is x, for u drawn evenly from [0, 1)."""
+    # s |x_i| / ||x||_2; 0 where the norm is 0
     scaled = x.abs() * (levels / norm.clamp_min(torch.finfo(x.dtype).tiny))
 
-    # l = floor, plus 1 with the probability of what floor cut off
+    # l = floor(.), plus 1 with a probability of the fractional part
     low = scaled.floor()
     up = u < scaled - low
     return (x.sign() * (low + up).clamp_max(levels)).to(whole_numbers(levels))

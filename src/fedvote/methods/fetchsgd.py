@@ -1,12 +1,11 @@
 """FetchSGD: clients send count sketches of their updates, the server recovers the largest. Rothchild et al., 2020.
 
-A count sketch is linear: the mean of the clients' sketches is the sketch of their mean update. Momentum and the error
-that is left behind are kept on the server, as sketches. Where the paper subtracts from the error the sketch of what was
-recovered, the authors' code clears every cell of error and momentum that it falls into: `feedback` has both. The code's
-rule is the default, since the paper's was seen to diverge where estimates are noisy.
+A count sketch is linear: the mean of the clients' sketches is the sketch of their mean update. The server keeps the
+momentum and the remaining error as sketches too. After a step the paper subtracts the sketch of the recovered weights
+from the error. The authors' code instead clears every cell of error and momentum that they fall into. `feedback`
+selects one of the two. The default is the code's rule: the paper's diverged where estimates were noisy.
 
-A table larger than the vector helps nobody: in small networks it has only as many columns as make it as large, and no
-more weights change in a round than it has columns.
+A sketch is never larger than the vector: in small networks it has fewer columns, and a round changes fewer weights.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from fedvote.wire import Wire
 class FetchSGD(FloatMethod):
     lr: float = 0.003
     server_lr: float = 1.0  # eta of the server
-    momentum: float = 0.9  # rho, of the server
-    rows: int = 5  # odd, for there to be a median
-    columns: int = 1_000_000  # at most
+    momentum: float = 0.9  # rho, on the server
+    rows: int = 5  # of the sketch; odd, so that there is a median
+    columns: int = 1_000_000  # of the sketch, at most
     k: int = 50_000  # weights that change in a round, at most
-    feedback: Literal["clear", "subtract"] = "clear"  # as in the authors' code, or "subtract", as in the paper
+    feedback: Literal["clear", "subtract"] = "clear"  # as in the authors' code; or "subtract", as in the paper
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,7 +46,7 @@ class FetchSGD(FloatMethod):
         if not 0 <= self.momentum < 1:
             raise ConfigError(f"momentum is {self.momentum}, expected a number from 0 to below 1")
         if self.rows < 1 or self.rows % 2 == 0:
-            raise ConfigError(f"rows is {self.rows}, expected an odd number, for there to be a median")
+            raise ConfigError(f"rows is {self.rows}, expected an odd number, so that there is a median")
         if self.columns < 1 or self.k < 1:
             raise ConfigError(f"columns is {self.columns} and k is {self.k}, expected whole numbers above 0")
 
@@ -74,7 +73,7 @@ class FetchSGD(FloatMethod):
         # Delta = Top-k(U(S_e))
         found_N = largest(sketch.estimate(error), min(self.k, sketch.columns))
 
-        # S_e <- S_e - S(Delta),  theta <- theta - Delta
+        # S_e <- S_e - S(Delta), or S_e, S_u <- 0 in the cells of S(Delta);  theta <- theta - Delta
         taken = sketch.of(found_N[None])[0]
         if self.feedback == "subtract":
             error = error - taken
@@ -83,12 +82,12 @@ class FetchSGD(FloatMethod):
         return move(state, found_N) | {"momentum": momentum, "error": error}
 
     def wire(self, network: Network) -> Wire:
-        # a client that has the last broadcast needs only the k weights that changed
+        # clients that keep the last broadcast receive only the k weights that changed
         uplink = {"sketch": Sketch(self.rows, self.width(network.D + network.F))}
         return FloatWire(network, uplink, keeps_broadcast=True)
 
     def width(self, size: int) -> int:
-        """How many columns the sketch of so many weights has."""
+        """Columns of the sketch of `size` weights."""
         return min(self.columns, math.ceil(size / self.rows))
 
     def sketch(self, size: int, seed: int) -> CountSketch:
@@ -99,10 +98,10 @@ class FetchSGD(FloatMethod):
 class CountSketch:
     """A table in which every coordinate is added, with a sign, to one cell of each row. Charikar et al., 2002.
 
-    Coordinates are cut into blocks as long as a row. Coordinate r of a block goes to column (a r + b) mod C, with a and
-    b drawn for each row and block, a without a factor in common with C. Two coordinates of one block never meet, and
-    two of different blocks with probability 1/C, as in any count sketch; but no cell is written twice at a time, so
-    that sums have one order on any device, and no table of places is kept.
+    Coordinates are cut into blocks as long as a row. Coordinate r of a block goes to column (a r + b) mod C. Each row
+    and block draws its own a and b, with a coprime to C. Two coordinates of one block never collide; two of different
+    blocks collide with probability 1/C, as in any count sketch. A block writes each cell once, so sums have the same
+    order on every device. No table of positions is stored.
     """
 
     rows: int
@@ -118,7 +117,7 @@ class CountSketch:
             for row in range(self.rows):
                 a, b, sign_C = self._hash(row, block, x_KN.device)
 
-                # S[(a r + b) mod C] += s_r x_r, read from where each column comes: r = (j - b) / a mod C
+                # S[(a r + b) mod C] += s_r x_r, gathered by column: column j holds r = (j - b) / a mod C
                 table[:, row] += (sign_C * padded_KC)[:, self._line(pow(a, -1, self.columns), -b, 0, x_KN.device)]
         return table
 
@@ -133,11 +132,11 @@ class CountSketch:
         return torch.cat(found)[: self.size]
 
     def _line(self, a: int, before: int, after: int, device: torch.device) -> Tensor:
-        """a (r + before) + after mod C, for every r."""
+        """(C,) a (r + before) + after mod C, for every r."""
         return (a * (torch.arange(self.columns, device=device) + before) + after) % self.columns
 
     def _hash(self, row: int, block: int, device: torch.device) -> tuple[int, int, Tensor]:
-        """The factor a, the shift b and the signs of one row and block: the same for all who know the seed."""
+        """The factor a, the shift b and the signs of one row and block; the seed determines them."""
         random = Key(self.seed).numpy(f"sketch {row} {block}")
         a, b = (int(number) for number in random.integers(1, self.columns + 1, 2))
         while math.gcd(a, self.columns) > 1:
@@ -148,6 +147,6 @@ class CountSketch:
 
 
 def largest(x: Tensor, k: int) -> Tensor:
-    """The k coordinates of the largest absolute value, zeros elsewhere."""
+    """x with all but its k largest coordinates, by absolute value, set to zero."""
     index = x.abs().topk(min(k, len(x))).indices
     return torch.zeros_like(x).index_copy(0, index, x[index])

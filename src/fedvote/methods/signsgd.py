@@ -1,8 +1,8 @@
-"""signSGD with majority vote: clients send the signs of their update, each weight moves as most of them say.
+"""signSGD with majority vote: clients send the signs of their update, each weight follows the majority.
 
-Bernstein et al., 2018. The sign is that of the update accumulated over the local steps; with one step it is the sign
-of the gradient. As everywhere here, sign(0) is +1, so that a sign is one bit. Where as many say up as down the weight
-stays: the mean of a tie broken at random, without its noise.
+Bernstein et al., 2018. Clients send the sign of the update accumulated over their local steps. With one step that is
+the sign of the gradient. A client's sign(0) is +1, so a sign is one bit. A weight with a tied vote does not move: that
+is the mean of a tie broken at random, without the noise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fedvote.wire import Wire
 @dataclass(frozen=True)
 class SignSGD(FloatMethod):
     lr: float = 0.003
-    server_lr: float = 0.01  # by how much the server moves every weight
+    server_lr: float = 0.01  # how far the server moves every weight
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,13 +41,13 @@ class SignSGD(FloatMethod):
         return Majority(state, self.server_lr)
 
     def wire(self, network: Network) -> Wire:
-        # a client that has the last broadcast needs only the signs of the step
+        # clients that keep the last broadcast receive only the signs of the step
         uplink = {"signs": Binary(network.D + network.F)}
         return FloatWire(network, uplink, keeps_broadcast=True, step=self.server_lr)
 
 
 class Majority(Merge):
-    """Signs added up as they come, and not kept."""
+    """A running sum of signs: messages are added as they arrive, and not kept."""
 
     def __init__(self, state: State, rate: float):
         self._state, self._rate = state, rate

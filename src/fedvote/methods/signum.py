@@ -1,6 +1,6 @@
-"""SIGNUM: signSGD with momentum, which every client keeps for itself. Bernstein et al., 2019.
+"""SIGNUM: signSGD with a momentum on every client. Bernstein et al., 2019.
 
-A client that is not in a round keeps its momentum as it was. The server counts as in signSGD.
+A client that skips a round keeps its momentum unchanged. The server counts as in signSGD.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fedvote.randomness import Key
 
 @dataclass(frozen=True)
 class Signum(SignSGD):
-    beta: float = 0.9  # how much of the old momentum stays
+    beta: float = 0.9  # share of the old momentum that is kept
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,6 +35,6 @@ class Signum(SignSGD):
     ) -> tuple[Message, State]:
         # m_m <- beta m_m + (1 - beta) delta_m
         momentum_KN = self.beta * memory["momentum"] + (1 - self.beta) * self.update(network, down, batches)
-        finite_K = momentum_KN.isfinite().all(1, keepdim=True)  # of one round that went wrong, no trace stays
+        finite_K = momentum_KN.isfinite().all(1, keepdim=True)  # a diverged round leaves no trace
         kept_KN = torch.where(finite_K, momentum_KN, memory["momentum"])
         return {"signs": threshold_binary(momentum_KN)}, {"momentum": kept_KN}

@@ -1,8 +1,7 @@
-"""What methods with float weights share: the server keeps and broadcasts them, clients train them, one model for all.
+"""The base of methods with float weights: the server keeps and broadcasts one model, clients train it.
 
-The update of a client is delta = theta_start - theta_end, over all weights, the voted ones first: a descent direction
-that points like the gradient, so that the server subtracts it. After one SGD step it is the learning rate times the
-gradient.
+A client's update is delta = theta_start - theta_end over all weights, the voted ones first. It points like the
+gradient, so the server subtracts it. After one SGD step it is the learning rate times the gradient.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ NAMES = ("voted", "float")
 
 @dataclass(frozen=True)
 class FloatWire(Wire):
-    """Float weights down, whole or as changes since the last broadcast; up, what the method says."""
+    """Float weights down, whole or as changes since the last broadcast; the method's own `uplink` up."""
 
     network: Network
     uplink: Codecs
     scales: tuple[str, ...] = ()
     keeps_broadcast: bool = False
-    step: float = 0.0  # how far the server moves every weight, if that is the same for all
-    sends_models: bool = False  # whether clients send their weights, or an update of the broadcast ones
+    step: float = 0.0  # how far the server moves every weight, if equally far
+    sends_models: bool = False  # whether clients send weights; otherwise updates
 
     def up(self, down: Message, key: Key) -> Codecs:
         return self.uplink
@@ -53,7 +52,7 @@ class FloatWire(Wire):
 
 @dataclass(frozen=True)
 class FloatMethod(Method):
-    """A method whose server keeps float weights. What clients send, and how it is merged, is left to say."""
+    """A method whose server keeps float weights. Subclasses define `local`, `merge` and `wire`."""
 
     def init(self, network: Network, clients: int) -> State:
         return {"voted": network.start.voted, "float": network.start.floats}
@@ -73,7 +72,7 @@ class FloatMethod(Method):
         return descend(self, network, start, batches)
 
     def update(self, network: Network, down: Message, batches: Batches) -> Tensor:
-        """(K, D + F) what every client's local steps took away from the weights that were broadcast."""
+        """(K, D + F) each client's update: the broadcast weights minus its trained ones."""
         # delta_m^(k) = theta^(k) - theta_m^(k,tau)
         return flat(down) - torch.cat(self.train(network, down, batches), 1)
 
@@ -84,7 +83,7 @@ def flat(weights: Mapping[str, Tensor]) -> Tensor:
 
 
 def move(state: State, update: Tensor) -> State:
-    """The weights less an update of all of them."""
+    """The weights of a state minus an update."""
     # theta^(k+1) = theta^(k) - delta^(k)
     parts = update.split([len(state[name]) for name in NAMES])
     return {name: state[name] - part for name, part in zip(NAMES, parts, strict=True)}

@@ -1,16 +1,15 @@
-"""Ballots counted, weighed and compared as bits, a fraction of the memory of a byte a vote.
+"""Ballots as packed bits: counted, weighed and compared in a fraction of the memory of one byte per vote.
 
-A ballot is bits in words of 64: for every value of the alphabet but the first a plane of one bit a weight, which says
-where the ballot has that value; the first value has what the others leave. The first vote of a byte is its highest
-bit, as on the wire. Ternary votes take two bits here, not the 1.6 of the wire, so that both alphabets are counted,
-weighed and compared by the same operations on whole words.
+A ballot has a bit plane for each value of the alphabet but the first, in words of 64 bits. A bit says whether the vote
+has that value; a vote with no bit in any plane has the first value. The first vote of a byte is its highest bit, as on
+the wire. Ternary votes take two bits here, and 1.6 on the wire: so the same operations on words serve both alphabets.
 
 - Votes are counted by carry-save addition: a few logical operations add eight ballots to 64 counts at once.
-- Votes are weighed in float32, ballot after ballot: to the bit what one addition a vote gives.
+- Votes are weighed in float32, ballot after ballot: the same bits as one addition per vote.
 - Ballots are compared by XOR and popcount.
 
-numba (the extra `fast`), where it is installed, compiles the loops for the CPU; without it, and on a GPU, torch runs
-them. Both give the same bits.
+If numba (the extra `fast`) is installed, it compiles the loops for the CPU. Without it, and on a GPU, torch runs them.
+Both give the same bits.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from fedvote.errors import ConfigError
 from fedvote.packed import plain
 
 Alphabet = tuple[int, ...]
-WORTH_COMPILING = 2**15  # words, that is two million votes
+WORTH_COMPILING = 2**15  # words: two million votes
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A stack of ballots as bits; beyond the last weight they are zeros."""
+    """A stack of ballots as bits. Bits beyond the last weight are zeros."""
 
     words_KPW: Tensor  # int64, one plane for each value of the alphabet but the first
-    count: int  # D, the weights voted on
+    count: int  # D, the number of voted weights
     alphabet: Alphabet
 
     def __len__(self) -> int:
@@ -45,7 +44,7 @@ class Packed:
 
 
 def pack(votes_KD: Tensor, alphabet: Alphabet) -> Packed:
-    """Votes as bits, on whatever device they are."""
+    """Votes as bits, on the same device."""
     K, D = votes_KD.shape
     words_KPW = votes_KD.new_zeros((K, len(alphabet) - 1, -(-D // 64)), dtype=torch.int64)
     for words_PW, votes_D in zip(words_KPW, votes_KD, strict=True):
@@ -55,7 +54,7 @@ def pack(votes_KD: Tensor, alphabet: Alphabet) -> Packed:
 
 
 def count(ballots: Packed) -> Tensor:
-    """(P, D) how many ballots have each value but the first: uint8 up to 255 ballots, then int16, then int32."""
+    """(P, D) the number of votes for each value but the first: uint8 up to 255 ballots, then int16, then int32."""
     K, P, W = ballots.words_KPW.shape
     rows_KW = ballots.words_KPW.view(K, P * W)
     counts_D = _numbers(64 * P * W, K, rows_KW.device)
@@ -75,10 +74,10 @@ def tally(ballots: Packed, weights_K: Tensor) -> Tensor:
     total_VD = plain.empty((P + 1, 64 * W), torch.float32, rows_KW.device)
 
     def work(loops: ModuleType, cut: slice) -> None:
-        here_VD = total_VD[:, 64 * cut.start : 64 * cut.stop]
+        part_VD = total_VD[:, 64 * cut.start : 64 * cut.stop]
         first_KW = plain.rest(words_KPW[:, :, cut])
-        loops.weigh(here_VD[0], first_KW, slice(0, cut.stop - cut.start), weights_K)
-        for p, row_D in enumerate(here_VD[1:]):
+        loops.weigh(part_VD[0], first_KW, slice(0, cut.stop - cut.start), weights_K)
+        for p, row_D in enumerate(part_VD[1:]):
             loops.weigh(row_D, rows_KW, slice(p * W + cut.start, p * W + cut.stop), weights_K)
 
     _each(rows_KW, W, work)
@@ -86,18 +85,17 @@ def tally(ballots: Packed, weights_K: Tensor) -> Tensor:
 
 
 def agreements(ballots: Packed, start: int = 0, stop: int | None = None) -> Tensor:
-    """(K, K) on how many weights two ballots agree, of all or of those from start to stop; int64."""
+    """(K, K) the number of weights, from start to stop, on which two ballots agree; int64."""
     stop = ballots.count if stop is None else stop
     if not 0 <= start <= stop <= ballots.count:
-        raise ConfigError(f"weights {start} to {stop}, expected a part of 0 to {ballots.count}")
+        raise ConfigError(f"weights {start} to {stop}, expected a range within 0 to {ballots.count}")
     words_KPW = _part(ballots, start, stop)
     differ = _each(words_KPW, words_KPW.shape[2], lambda loops, cut: loops.differ(words_KPW, cut))
     return stop - start - sum(differ, words_KPW.new_zeros((len(ballots), len(ballots))))
 
 
 class Counter:
-    """Ballots counted as they come, in memory that is settled at the start: for eight ballots that wait to be added,
-    and for the binary digits of `most`, the largest count there can be."""
+    """Count ballots as they arrive, in constant memory: eight waiting ballots, and counts up to `most` in binary."""
 
     def __init__(self, count: int, alphabet: Alphabet, most: int, device: torch.device | str = "cpu") -> None:
         self.count, self.alphabet, self.most, self.ballots = count, alphabet, most, 0
@@ -107,13 +105,13 @@ class Counter:
         self._filled = 0
 
     def add(self, ballots: Packed) -> None:
-        """Count one ballot, or a stack of them."""
+        """Count a stack of ballots."""
         if (ballots.count, ballots.alphabet) != (self.count, self.alphabet):
             raise ConfigError(
                 f"a ballot of {ballots.count} votes of {ballots.alphabet}, expected {self.count} of {self.alphabet}"
             )
         if self.ballots + len(ballots) > self.most:
-            raise ConfigError(f"ballot {self.most + 1} of at most {self.most}: make the Counter for more")
+            raise ConfigError(f"ballot {self.most + 1} of at most {self.most}: create the Counter with a larger `most`")
         for row_W in ballots.words_KPW.flatten(1):
             plain.copy(self.waiting[self._filled], row_W)
             self.ballots, self._filled = self.ballots + 1, self._filled + 1
@@ -121,7 +119,7 @@ class Counter:
                 self._empty()
 
     def counts(self) -> Tensor:
-        """(P, D) as `count` gives it for all ballots so far."""
+        """(P, D) the same as `count` of all ballots so far."""
         self._empty()
         words = self.digits.shape[1]
         counts_D = _numbers(64 * words, self.ballots, self.digits.device)
@@ -138,7 +136,7 @@ class Counter:
 
 
 def _each(rows: Tensor, words: int, work: Callable[[ModuleType, slice], Any]) -> list[Any]:
-    """Do the work on all words, some at a time; compiled loops run on as many threads as torch would."""
+    """Do the work on all words, a slice at a time; compiled loops run on as many threads as torch uses."""
     loops = _loops(rows)
     step = loops.words_at_a_time(rows)
     cuts = [slice(start, min(start + step, words)) for start in range(0, words, step)]
@@ -150,7 +148,7 @@ def _each(rows: Tensor, words: int, work: Callable[[ModuleType, slice], Any]) ->
 
 
 def _loops(rows: Tensor) -> ModuleType:
-    """The module whose loops are the faster: compiled ones where they can be had and there is enough to do."""
+    """The module with the faster loops: the compiled one, if it is available and the work is large."""
     if rows.device.type != "cpu" or rows.numel() < WORTH_COMPILING:
         return plain
     return _compiled() or plain
@@ -160,30 +158,30 @@ def _loops(rows: Tensor) -> ModuleType:
 def _compiled() -> ModuleType | None:
     try:
         from fedvote.packed import compiled
-    except (ImportError, RuntimeError):  # numba is not installed, or finds no folder to keep what it has compiled
+    except (ImportError, RuntimeError):  # numba is not installed, or has no folder for its cache
         return None
     return compiled
 
 
 def _numbers(size: int, most: int, device: torch.device) -> Tensor:
-    """Room for numbers, in the smallest type that holds the largest."""
+    """Uninitialised memory for `size` numbers up to `most`, in the smallest dtype."""
     dtype = torch.uint8 if most < 2**8 else torch.int16 if most < 2**15 else torch.int32
     return plain.empty((size,), dtype, device)
 
 
 def _write(numbers_D: Tensor, cut: slice, write: Callable[[Tensor], None]) -> None:
-    """Let the numbers of some words be written: all lowest bytes, then all bytes above them."""
-    here_D, size = numbers_D[64 * cut.start : 64 * cut.stop], numbers_D.itemsize
+    """Let `write` fill the numbers of a slice of words, from (G, D) bytes: all lowest bytes first, then the next."""
+    part_D, size = numbers_D[64 * cut.start : 64 * cut.stop], numbers_D.itemsize
     if size == 1:
-        write(here_D[None])
+        write(part_D[None])
         return
-    bytes_GD = here_D.new_empty((size, len(here_D)), dtype=torch.uint8)
+    bytes_GD = part_D.new_empty((size, len(part_D)), dtype=torch.uint8)
     write(bytes_GD)
-    plain.copy(here_D.view(torch.uint8).view(-1, size), bytes_GD.T)
+    plain.copy(part_D.view(torch.uint8).view(-1, size), bytes_GD.T)
 
 
 def _part(ballots: Packed, start: int, stop: int) -> Tensor:
-    """The words of some weights; the others that share a word with them are zeros."""
+    """The words of the weights from start to stop; bits of other weights in these words are zeros."""
     if (start, stop) == (0, ballots.count):
         return ballots.words_KPW
     words_KPW = ballots.words_KPW[:, :, start // 64 : -(-stop // 64)].clone()

@@ -1,4 +1,4 @@
-"""The loops of `plain`, compiled by numba for the CPU. Words are uint64; each loop stays in the first-level cache."""
+"""The loops of `plain`, compiled by numba for the CPU. Words are uint64. Each loop fits the first-level cache."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 F = TypeVar("F", bound=Callable[..., Any])
 
-BLOCK = 512  # words of each row that stay in the cache
-WEIGHED = 64  # words whose 64 sums do
+BLOCK = 512  # words of each row that fit the cache
+WEIGHED = 64  # words whose 64 sums each fit the cache
 U = np.uint64
 BIT_OF_WEIGHT = U(1) << (np.arange(64, dtype=U) ^ U(7))  # the first vote of a byte is its highest bit
 
@@ -48,9 +48,9 @@ def weigh(total_D: Tensor, rows_KW: Tensor, cut: slice, weights_K: Tensor) -> No
 
 def differ(words_KPW: Tensor, cut: slice) -> Tensor:
     K, P, W = words_KPW.shape
-    counted = np.zeros((K, K), np.int64)
-    _differ(counted, _words(words_KPW).reshape(K, P * W), P, cut.start, cut.stop)
-    return torch.from_numpy(counted + counted.T)
+    counts_KK = np.zeros((K, K), np.int64)
+    _differ(counts_KK, _words(words_KPW).reshape(K, P * W), P, cut.start, cut.stop)
+    return torch.from_numpy(counts_KK + counts_KK.T)
 
 
 def _words(x: Tensor) -> Words:
@@ -75,16 +75,16 @@ def _add(digits: Words, rows: Words, start: int, stop: int) -> None:
 
 @_jit
 def _add_block(digits: Words, at: int, rows: Words, begin: int, end: int) -> None:
-    """Eight rows at a time: the ones, twos and fours of eight more bits, and a carry that goes on from the eights."""
+    """Add eight rows at a time: sum their bits to ones, twos and fours, then carry the eights."""
     m = end - begin
-    a, b, c, d, none = np.empty(m, U), np.empty(m, U), np.empty(m, U), np.empty(m, U), np.zeros(m, U)
+    a, b, c, d, zeros = np.empty(m, U), np.empty(m, U), np.empty(m, U), np.empty(m, U), np.zeros(m, U)
     ones, twos, fours = digits[0, at : at + m], digits[1, at : at + m], digits[2, at : at + m]
     for k in range(0, len(rows), 8):
-        _carry_save(ones, _row(rows, k, begin, end, none), _row(rows, k + 1, begin, end, none), a)
-        _carry_save(ones, _row(rows, k + 2, begin, end, none), _row(rows, k + 3, begin, end, none), b)
+        _carry_save(ones, _row(rows, k, begin, end, zeros), _row(rows, k + 1, begin, end, zeros), a)
+        _carry_save(ones, _row(rows, k + 2, begin, end, zeros), _row(rows, k + 3, begin, end, zeros), b)
         _carry_save(twos, a, b, c)
-        _carry_save(ones, _row(rows, k + 4, begin, end, none), _row(rows, k + 5, begin, end, none), a)
-        _carry_save(ones, _row(rows, k + 6, begin, end, none), _row(rows, k + 7, begin, end, none), b)
+        _carry_save(ones, _row(rows, k + 4, begin, end, zeros), _row(rows, k + 5, begin, end, zeros), a)
+        _carry_save(ones, _row(rows, k + 6, begin, end, zeros), _row(rows, k + 7, begin, end, zeros), b)
         _carry_save(twos, a, b, d)
         _carry_save(fours, c, d, a)
         for p in range(3, len(digits)):
@@ -92,8 +92,8 @@ def _add_block(digits: Words, at: int, rows: Words, begin: int, end: int) -> Non
 
 
 @_jit
-def _row(rows: Words, k: int, begin: int, end: int, none: Words) -> Words:
-    return rows[k, begin:end] if k < len(rows) else none
+def _row(rows: Words, k: int, begin: int, end: int, zeros: Words) -> Words:
+    return rows[k, begin:end] if k < len(rows) else zeros
 
 
 @_jit
@@ -115,35 +115,37 @@ def _carry(total: Words, carry: Words) -> None:
 
 
 @_jit
-def _expand(lanes: Words, to: int, digits: Bytes, at: int, size: int) -> None:
-    none = np.zeros((1, size), np.uint8)
+def _expand(lanes: Words, lanes_at: int, digits: Bytes, digits_at: int, size: int) -> None:
+    zeros = np.zeros((1, size), np.uint8)
     for g in range(len(lanes)):
         p = 8 * g
-        _turn(
-            lanes[g, to : to + size],
-            _byte(digits, p, at, none),
-            _byte(digits, p + 1, at, none),
-            _byte(digits, p + 2, at, none),
-            _byte(digits, p + 3, at, none),
-            _byte(digits, p + 4, at, none),
-            _byte(digits, p + 5, at, none),
-            _byte(digits, p + 6, at, none),
-            _byte(digits, p + 7, at, none),
+        _transpose(
+            lanes[g, lanes_at : lanes_at + size],
+            _byte(digits, p, digits_at, zeros),
+            _byte(digits, p + 1, digits_at, zeros),
+            _byte(digits, p + 2, digits_at, zeros),
+            _byte(digits, p + 3, digits_at, zeros),
+            _byte(digits, p + 4, digits_at, zeros),
+            _byte(digits, p + 5, digits_at, zeros),
+            _byte(digits, p + 6, digits_at, zeros),
+            _byte(digits, p + 7, digits_at, zeros),
         )
 
 
 @_jit
-def _byte(digits: Bytes, p: int, at: int, none: Bytes) -> Bytes:
-    return digits[p, at : at + none.size] if p < len(digits) else none[0, :]
+def _byte(digits: Bytes, p: int, at: int, zeros: Bytes) -> Bytes:
+    return digits[p, at : at + zeros.size] if p < len(digits) else zeros[0, :]
 
 
 @_jit
-def _turn(lanes: Words, p0: Bytes, p1: Bytes, p2: Bytes, p3: Bytes, p4: Bytes, p5: Bytes, p6: Bytes, p7: Bytes) -> None:
-    """Eight digits of a byte of weights are an 8 x 8 square of bits: turned over, it is a byte for each weight."""
+def _transpose(
+    lanes: Words, p0: Bytes, p1: Bytes, p2: Bytes, p3: Bytes, p4: Bytes, p5: Bytes, p6: Bytes, p7: Bytes
+) -> None:
+    """Transpose 8 x 8 bits: eight digits of eight weights become one byte for each weight."""
     for j in range(len(lanes)):
         x = U(p0[j]) << U(56) | U(p1[j]) << U(48) | U(p2[j]) << U(40) | U(p3[j]) << U(32)
         x |= U(p4[j]) << U(24) | U(p5[j]) << U(16) | U(p6[j]) << U(8) | U(p7[j])
-        swap = (x >> U(36) ^ x) & U(0x0F0F0F0F)  # the corners of all 8 x 8
+        swap = (x >> U(36) ^ x) & U(0x0F0F0F0F)  # corners of the 8 x 8
         x ^= swap ^ swap << U(36)
         swap = (x >> U(18) ^ x) & U(0x0000333300003333)  # of each 4 x 4
         x ^= swap ^ swap << U(18)
@@ -153,28 +155,28 @@ def _turn(lanes: Words, p0: Bytes, p1: Bytes, p2: Bytes, p3: Bytes, p4: Bytes, p
 
 @_jit
 def _weigh(total: Floats, rows: Words, start: int, stop: int, weights: Floats, bits: Words) -> None:
-    K, none = len(rows), np.zeros(WEIGHED, U)
-    four = np.zeros(-(-K // 4) * 4, np.float32)
-    four[:K] = weights
+    K, zeros = len(rows), np.zeros(WEIGHED, U)
+    padded = np.zeros(-(-K // 4) * 4, np.float32)
+    padded[:K] = weights
     for begin in range(start, stop, WEIGHED):
         end = min(begin + WEIGHED, stop)
-        here = total[begin - start : end - start]
-        here[:] = np.float32(0)
+        part = total[begin - start : end - start]
+        part[:] = np.float32(0)
         for k in range(0, K, 4):
             _weigh_four(
-                here,
-                _row(rows, k, begin, end, none),
-                _row(rows, k + 1, begin, end, none),
-                _row(rows, k + 2, begin, end, none),
-                _row(rows, k + 3, begin, end, none),
-                four[k : k + 4],
+                part,
+                _row(rows, k, begin, end, zeros),
+                _row(rows, k + 1, begin, end, zeros),
+                _row(rows, k + 2, begin, end, zeros),
+                _row(rows, k + 3, begin, end, zeros),
+                padded[k : k + 4],
                 bits,
             )
 
 
 @_jit
 def _weigh_four(total: Floats, r0: Words, r1: Words, r2: Words, r3: Words, weights: Floats, bits: Words) -> None:
-    """Row after row, as one addition a vote would go; four at a time save three quarters of the loads and stores."""
+    """Add row after row, in the order of one addition per vote. Four rows at once save three quarters of the loads."""
     w0, w1, w2, w3, nothing = weights[0], weights[1], weights[2], weights[3], np.float32(0)
     for j in range(len(total)):
         x0, x1, x2, x3, sums = r0[j], r1[j], r2[j], r3[j], total[j]
@@ -187,7 +189,7 @@ def _weigh_four(total: Floats, r0: Words, r1: Words, r2: Words, r3: Words, weigh
 
 
 @_jit
-def _differ(counted: npt.NDArray[np.int64], rows: Words, planes: int, start: int, stop: int) -> None:
+def _differ(counts: npt.NDArray[np.int64], rows: Words, planes: int, start: int, stop: int) -> None:
     K, W = len(rows), rows.shape[1] // planes
     either = np.empty(BLOCK, U)
     for begin in range(start, stop, BLOCK):
@@ -201,7 +203,7 @@ def _differ(counted: npt.NDArray[np.int64], rows: Words, planes: int, start: int
                         rows[k, p * W + begin : p * W + end],
                         rows[other, p * W + begin : p * W + end],
                     )
-                counted[k, other] += _ones(either[: end - begin])
+                counts[k, other] += _ones(either[: end - begin])
 
 
 @_jit
@@ -220,7 +222,7 @@ def _or_xor(either: Words, x: Words, y: Words) -> None:
 def _ones(words: Words) -> np.int64:
     total = U(0)
     for j in range(len(words)):
-        x = words[j]  # LLVM knows these lines for a popcount
+        x = words[j]  # LLVM recognises these lines as popcount
         x = x - (x >> U(1) & U(0x5555555555555555))
         x = (x & U(0x3333333333333333)) + (x >> U(2) & U(0x3333333333333333))
         x = x + (x >> U(4)) & U(0x0F0F0F0F0F0F0F0F)

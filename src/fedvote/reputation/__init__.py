@@ -1,4 +1,4 @@
-"""How ballots are weighed: rules by name."""
+"""Rules that weigh ballots, by name."""
 
 from __future__ import annotations
 
@@ -17,4 +17,21 @@ REPUTATIONS: dict[str, type[Reputation]] = {
     "oracle-cut": OracleCut,
 }
 
-__all__ = ["REPUTATIONS", "Ballots", "Camps", "Cut", "OracleCut", "Proportional", "Reputation", "Uniform", "Verdict"]
+__all__ = [
+    "REPUTATIONS",
+    "Ballots",
+    "Camps",
+    "Cut",
+    "OracleCut",
+    "Proportional",
+    "Reputation",
+    "Uniform",
+    "Verdict",
+    "rule_of",
+]
+
+
+def rule_of(method: object) -> Reputation | None:
+    """The reputation rule of a method; None if all its ballots count the same."""
+    rule: Reputation | None = getattr(method, "reputation", None)
+    return None if rule is None or type(rule).judge is Uniform.judge else rule

@@ -1,18 +1,17 @@
-"""Camps: where the ballots of a round fall apart into camps, only the camp of the majority has a vote.
+"""Camps: if the ballots of a round form clusters (camps), only the majority's camp has a vote.
 
-Honest ballots differ by the dice of rounding and by their clients' data, each in a direction of its own. Attackers
-that want anything in common differ from the honest in one direction. So the ballots are laid out on two lines: by how
-much they have in common with all, and along the direction in which they differ most. Where there is a gap, wide
-against the spread of the camp beside it, those beyond it are left out. This repeats among those who stay, since
-attackers need not all be of one kind.
+Honest ballots differ by random rounding and by their clients' data, each in its own direction. Attackers with a common
+aim differ from honest clients in one direction. So each ballot gets a position on two lines: how much it has in common
+with all ballots, and where it lies along the direction of largest difference. If a gap on a line is wide relative to
+the spread of the majority's camp, the ballots beyond it are left out. The test repeats: attackers can be of many kinds.
 
-Before that, whoever votes by lots that are not its own is left out. Copies of an honest ballot would make its sender
-one of a camp of theirs, and the others outsiders; but the server can draw everybody's lots, and a copy shows whose it
-is.
+A first test leaves out copied ballots. Copies of one honest ballot would form a camp with its sender, and the other
+honest clients would be outliers. But the server can draw every client's shared random numbers, and a copied vote shows
+by whose numbers it was rounded.
 
-Reputation, the share of a client's rounds in which it stayed, settles which camp is the majority, lets a narrower gap
-do against those who were left out before, and is the weight of those who stay. All start with the same, so that the
-first round counts heads. See docs/byzantine.md for what this assumes, and what breaks it.
+A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
+majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
+All clients start equal, so the first round counts heads. docs/byzantine.md says what this assumes and what breaks it.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from fedvote.randomness import Key
 from fedvote.reputation.copied_votes import COPIED, copied_votes
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
-BLOCK = 2**19  # weights at a time: sums of that many votes are exact in float32
-FEWEST = 3  # ballots that make a camp: the spread of fewer says nothing
-LEAST = 0.25  # of a head, that the worst reputation counts for among heads
-SLACK = 1e-6  # half of the heads is not more than half, in whatever order they are summed
+BLOCK = 2**19  # weights per block: sums of so many votes are exact in float32
+FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
+LEAST = 0.25  # heads that a client of reputation 0 counts for
+SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
 
 
 @dataclass(frozen=True)
 class Camps(Reputation):
-    beta: float = 0.8  # how much of the old reputation stays
-    gap: float = 3.0  # how many spreads of a large camp the gap beside it has to be wide
+    beta: float = 0.8  # share of the old reputation that is kept
+    gap: float = 3.0  # minimum gap, in standard deviations of a large majority camp
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -56,8 +55,8 @@ class Camps(Reputation):
         nu_K = memory["reputation"][clients_K]
         heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
         alike_KK = alikeness(votes_KD, ballots.alphabet)
-        own_K = (copied_votes(ballots, alike_KK, key).fill_diagonal_(0) < COPIED).all(1)
-        stays_K = self.majority(alike_KK, heads_K, votes_KD.shape[1], own_K).to(nu_K)
+        original_K = (copied_votes(ballots, alike_KK, key).fill_diagonal_(0) < COPIED).all(1)
+        stays_K = self.majority(alike_KK, heads_K, votes_KD.shape[1], original_K).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
@@ -66,21 +65,21 @@ class Camps(Reputation):
         weights_K = nu_K * stays_K
         return Verdict(weights_K, weights_K, {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K)})
 
-    def majority(self, alike_KK: Tensor, heads_K: Tensor, D: int, own_K: Tensor | None = None) -> Tensor:
-        """(K,) who stays, when all camps have split off that can; more than half of the heads in any case.
+    def majority(self, alike_KK: Tensor, heads_K: Tensor, D: int, original_K: Tensor | None = None) -> Tensor:
+        """(K,) which ballots stay after all splits: always more than half of the heads.
 
-        `own_K`: who may stay, if these are that many.
+        `original_K`: the ballots that are no copies. Copies are left out first, if more than half of the heads remain.
         """
         half = float(heads_K.sum()) * (1 + SLACK) / 2
         stay = torch.arange(len(heads_K))
-        if own_K is not None and float(heads_K[own_K].sum()) > half:
-            stay = stay[own_K]
+        if original_K is not None and float(heads_K[original_K].sum()) > half:
+            stay = stay[original_K]
         while len(camp := self.split(alike_KK[stay][:, stay], heads_K[stay], half, D)) < len(stay):
             stay = stay[camp]
         return torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay, True)
 
     def split(self, alike_KK: Tensor, heads_K: Tensor, half: float, D: int) -> Tensor:
-        """Those on the majority's side of the widest gap; all of them, if no gap is wide enough."""
+        """Indices of the ballots on the majority's side of the widest gap; all ballots if no gap is wide enough."""
         camp, widest = torch.arange(len(heads_K)), 1.0
         for places_K, noise in lines(alike_KK, D):
             order_K = places_K.argsort()
@@ -94,23 +93,23 @@ class Camps(Reputation):
         return camp
 
     def enough(self, inside_n: Tensor, noise: float, heads_outside: Tensor) -> float:
-        """How wide a gap has to be beside a camp, of which these are the places."""
+        """The width that a gap beside a camp must exceed; `inside_n`: the positions of the camp's ballots."""
         spread = max(float(inside_n.std()), noise)
 
-        # gap (1 + 2 / (n - 2)) spread: wider beside a small camp, which may lie close by chance; times the mean head
-        # outside: narrower for those who were left out before
+        # gap (1 + 2 / (n - 2)) spread: wider beside a small camp, whose ballots may be close by chance
+        # times the mean head outside: narrower against clients that were left out before
         return self.gap * (1 + 2 / (len(inside_n) - 2)) * spread * float(heads_outside.mean())
 
 
 def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
-    """Two ways to lay out ballots on a line: their places, and how far D tosses of a coin move a place."""
+    """The two lines: the positions of the ballots on each, and the deviation that D coin tosses cause in a position."""
     mean_K = alike_KK.mean(0)
 
-    # A u = lambda u: what they have most in common; J A J u = lambda u, J = I - 1/K: what they differ by most
+    # A u = lambda u: what ballots have most in common; J A J u = lambda u, J = I - 1/K: how they differ most
     for gram_KK in (alike_KK, alike_KK - mean_K - mean_K[:, None] + mean_K.mean()):
         values_K, vectors_KK = torch.linalg.eigh(gram_KK)
 
-        # 1 / (sqrt(D) (lambda - lambda')), with lambda' of a direction that is mere noise
+        # 1 / (sqrt(D) (lambda - lambda')), with lambda' the eigenvalue of a direction of pure noise
         yield vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12))
 
 

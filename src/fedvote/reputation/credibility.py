@@ -16,10 +16,10 @@ from fedvote.reputation.reputation import Ballots, Reputation
 
 @dataclass(frozen=True)
 class Credibility(Reputation):
-    """What rules by credibility share. How reputation becomes weight is left to say."""
+    """The base of rules that use credibility. Subclasses turn reputation into vote weights."""
 
-    beta: float = 0.5  # how much of the old reputation stays
-    start: float = 0.5  # of a client not seen before: as credible as a coin
+    beta: float = 0.5  # share of the old reputation that is kept
+    start: float = 0.5  # reputation of a new client: as credible as a coin
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -31,13 +31,13 @@ class Credibility(Reputation):
         return {"reputation": torch.full((clients,), self.start)}
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
-        """(N,) the reputations after a round: only those of its clients change. `heads_K` weighs the plurality."""
+        """(N,) reputations after the round; only its clients' change. `heads_K`: ballots' weights in the plurality."""
         votes, heads = ballots.votes_KD, self.heads(ballots) if heads_K is None else heads_K
 
-        # w^(k+1) = sign(sum_m w_m^(k,tau)), ties broken at random, and as for the plurality that is deployed
+        # w^(k+1) = sign(sum_m w_m^(k,tau)); ties are broken by the same key as in the deployed plurality
         winner = plurality(tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("tie", votes.device))
 
-        # CR_m^(k+1) = 1/d sum_i 1(w_{m,i} = w_i^(k+1))
+        # CR_m^(k+1) = 1/d sum_i 1(w_{m,i}^(k,tau) = w_i^(k+1))
         credibility = torch.stack([(ballot == winner).float().mean() for ballot in votes])
 
         # nu_m^(k+1) = beta nu_m^(k) + (1 - beta) CR_m^(k+1)

@@ -1,7 +1,7 @@
-"""A reputation below the mean has no vote, the others vote in proportion: what the paper's authors published as code.
+"""Cut: no vote below the mean reputation, vote weights in proportion to reputation above it; the paper's code.
 
-As there, reputations start at 1 and weigh the ballots of the round in which they are earned. Unlike theirs, the
-plurality that credibility is measured by counts all clients: a server cannot know who is honest.
+As in the code that the paper's authors published, reputations start at 1, and a round's reputations already weigh its
+own ballots. Unlike there, the plurality counts all clients: a server cannot know who is honest.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ROUNDING = 1e-6  # equal reputations must not fall below their own mean
 
 @dataclass(frozen=True)
 class Cut(Credibility):
-    start: float = 1.0  # of a client not seen before
+    start: float = 1.0  # reputation of a new client
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         reputation = self.remember(memory, ballots, key)
 
-        # lambda_m = nu_m 1(nu_m >= mean nu), and they add up to one
+        # lambda_m = nu_m 1(nu_m >= mean nu), divided by the sum
         nu = reputation[ballots.clients_K]
         kept = torch.where(nu >= nu.mean() - ROUNDING, nu, 0)
         weights_K = kept / kept.sum()

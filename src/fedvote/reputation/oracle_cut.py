@@ -1,6 +1,6 @@
-"""A yardstick that no server could run: `cut`, but clients are judged by the plurality of the honest ones alone.
+"""`cut` with an oracle: only honest clients make the plurality that judges all. A yardstick that no server can run.
 
-It is an emulation of how the paper's authors ran their rule. The votes of all clients are weighed, as with `cut`.
+It emulates how the paper's authors ran their rule. The votes of all clients are weighed, as with `cut`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from fedvote.reputation.reputation import Ballots
 
 @dataclass(frozen=True)
 class OracleCut(Cut):
-    hostile: int = 0  # federation.hostile of the run: the same clients are drawn from its seed
+    attackers: int = 0  # equal to federation.hostile; the run's seed then draws the same clients
 
     def init(self, clients: int) -> State:
-        if not 0 <= self.hostile < clients:
-            raise ConfigError(f"hostile is {self.hostile}, expected 0 to {clients - 1}, as in federation.hostile")
+        if not 0 <= self.attackers < clients:
+            raise ConfigError(f"attackers is {self.attackers}, expected 0 to {clients - 1}, as in federation.hostile")
         return super().init(clients)
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
-        """One honest client, one vote in the plurality that all are judged by."""
-        drawn = Key(key.seed).numpy("hostile").choice(len(memory["reputation"]), self.hostile, replace=False)
+        """Reputations by a plurality in which each honest client has one vote and a hostile one none."""
+        drawn = Key(key.seed).numpy("hostile").choice(len(memory["reputation"]), self.attackers, replace=False)
         hostile = torch.as_tensor(drawn, device=ballots.clients_K.device)
         return super().remember(memory, ballots, key, (~torch.isin(ballots.clients_K, hostile)).float())

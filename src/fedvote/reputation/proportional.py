@@ -1,7 +1,7 @@
 """Vote weights in proportion to reputation: Option II of Algorithm 1, as printed (Section IV-C).
 
-The weights of a round come from the reputations before it; its credibilities only count from the next round on.
-As printed, the plurality itself counts heads, whatever the weights.
+The reputations before a round weigh its ballots; the round's credibilities count from the next round on. As printed,
+the plurality gives every client one vote.
 """
 
 from __future__ import annotations

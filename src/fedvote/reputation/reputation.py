@@ -1,10 +1,9 @@
-"""What a reputation rule is: ballots and what is remembered of their senders -> vote weights and a new memory."""
+"""The contract of a reputation rule: ballots and a memory of their senders -> vote weights and a new memory."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,13 +13,10 @@ from fedvote.core import State
 from fedvote.quantize import Alphabet
 from fedvote.randomness import Key
 
-if TYPE_CHECKING:
-    from fedvote.method import Method
-
 
 @dataclass(frozen=True)
 class Ballots:
-    """All that a rule may see: this round's votes, who sent them, and the soft vote they started from."""
+    """All that a rule may see: the round's votes, their senders, and the soft vote that was broadcast."""
 
     votes_KD: Tensor
     clients_K: Tensor
@@ -30,37 +26,29 @@ class Ballots:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule decides; only ratios of weights matter."""
+    """The decision of a rule. Only the ratios of weights matter."""
 
-    soft_K: Tensor  # each ballot's weight in the soft vote, which training goes on with
+    soft_K: Tensor  # each ballot's weight in the soft vote, from which training continues
     hard_K: Tensor  # each ballot's weight in the plurality, which is deployed
-    memory: State  # what the rule remembers for the next round
+    memory: State  # for the next round
 
 
 @dataclass(frozen=True)
 class Reputation(ABC):
-    equal: ClassVar[bool] = False  # whether every ballot counts the same, so that ballots need not be compared
-
     def init(self, clients: int) -> State:
-        """What is remembered of N clients before the first round; each tensor has N in front."""
+        """The memory before round 1; each tensor has N rows, one per client."""
         return {}
 
     @abstractmethod
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict: ...
 
     def heads(self, ballots: Ballots) -> Tensor:
-        """One client, one vote."""
+        """(K,) ones: one client, one vote."""
         return torch.ones(len(ballots.votes_KD), device=ballots.votes_KD.device)
 
 
-def rule_of(method: Method) -> Reputation | None:
-    """The rule by which some ballots may count for more than others; None if all count the same."""
-    rule: Reputation | None = getattr(method, "reputation", None)
-    return None if rule is None or rule.equal else rule
-
-
 def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> None:
-    """Refuse what no votes can be counted by: rules may be a user's own."""
+    """Raise ConfigError if a verdict cannot weigh votes: the rule may be a user's own."""
     if not isinstance(verdict, Verdict):
         contracts.refuse(rule, "judge", contracts.kind(verdict), "a Verdict")
     for name, weights_K in (("soft_K", verdict.soft_K), ("hard_K", verdict.hard_K)):

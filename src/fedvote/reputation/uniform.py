@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fedvote.core import State
 from fedvote.randomness import Key
@@ -12,7 +11,5 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 @dataclass(frozen=True)
 class Uniform(Reputation):
-    equal: ClassVar[bool] = True
-
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         return Verdict(self.heads(ballots), self.heads(ballots), memory)

@@ -23,7 +23,7 @@ class Benchmark:
     extra: str = ""  # of the package, which it needs
 
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, Benchmark] = {
     "codec": Benchmark("Bits a weight and speed of coded ballots, beside packbits, zlib and zstd", "bench"),
     "tally": Benchmark("Speed and memory of counting packed ballots, beside float32 averages"),
     "judge": Benchmark("Seconds that each reputation rule takes to judge the ballots of a round"),

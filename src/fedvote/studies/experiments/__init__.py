@@ -10,7 +10,7 @@ from fedvote.studies.experiments.hostile_clients import FIGURE_6A, FIGURE_6B, FI
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
-from fedvote.studies.experiments.wire import WIRE
+from fedvote.studies.experiments.wire_bits import WIRE
 
 __all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
 

@@ -15,7 +15,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "uniform": (),
     "proportional": ("method.reputation=proportional",),
     "cut": ("method.reputation=cut",),
-    "oracle cut": ("method.reputation=oracle-cut", "method.reputation.hostile={hostile}"),
+    "oracle cut": ("method.reputation=oracle-cut", "method.reputation.attackers={hostile}"),
     "FedAvg mean": FEDAVG,
     "median": (*FEDAVG, "method.aggregate=median"),
     "trimmed mean": (*FEDAVG, "method.aggregate=trimmed-mean", "method.aggregate.trim={hostile}"),
