@@ -27,6 +27,7 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
+from fedvote.wire import Wire
 
 CPU = torch.device("cpu")
 
@@ -202,8 +203,9 @@ class Federation:
 
 def _check_attack(attack: Attack, method: Method, network: Network) -> None:
     """Refuse to combine messages that cannot be compared."""
-    scales = method.wire(network).scales
-    if attack.joint and scales:
+    wire = method.wire(network)
+    contracts.instance(method, "wire", wire, Wire)
+    if attack.joint and (scales := wire.scales):
         alone = ", ".join(name for name, kind in ATTACKS.items() if not kind.joint)
         raise ConfigError(
             f"attack {type(attack).__name__} combines the messages of several clients, but with "
