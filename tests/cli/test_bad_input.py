@@ -62,7 +62,7 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["run", "--rounds", "3"], "No such option"),
         (["run", "--seed", "one"], "'one' is not a valid int"),
         (["run", "--device", "tpu"], "device is 'tpu', expected auto, cpu or cuda"),
-        (["run", "--resume", "--out", "nowhere"], "nowhere holds no run to go on with"),
+        (["run", "--resume", "--out", "nowhere"], "nowhere holds no run to resume"),
         (["train"], "No such command 'train'"),
         (["list", "colours"], "cannot list 'colours'; known: methods, attacks"),
         (["report"], "Missing argument"),

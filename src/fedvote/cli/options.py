@@ -10,7 +10,7 @@ from fedvote.cli.completion import keys, one_of
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="A.B=C", help="Change one key; may be repeated.", autocompletion=keys),
+    typer.Option("--set", metavar="A.B=C", help="Set one key of the configuration; repeatable.", autocompletion=keys),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.", autocompletion=one_of("auto", "cpu", "cuda"))]
-AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
