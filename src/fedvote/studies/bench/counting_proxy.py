@@ -1,4 +1,4 @@
-"""A port before a server's port, on this machine, that counts the bytes that pass."""
+"""A proxy on this machine that counts the bytes it passes on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from fedvote.engines.flower.local_federation import free_port
 
 
 class CountingProxy:
+    """Forwards connections from its own port to the port `target`."""
+
     def __init__(self, target: int) -> None:
         self.target, self.port, self.passed = target, free_port(), {"up": 0, "down": 0}
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
