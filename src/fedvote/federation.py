@@ -216,9 +216,7 @@ def _check_batches(plan: Plan, network: Network) -> None:
     sizes = {"batch": plan.local.batch, "test_batch": plan.engine.test_batch, "calibrate_on": plan.engine.calibrate_on}
     for name, size in sizes.items() if network.norms else ():
         if size < 2:
-            raise ConfigError(
-                f"{name} is 1, expected 2 or more: the network has batch norm, which needs several inputs"
-            )
+            raise ConfigError(f"{name} is 1, expected 2 or more: the network's batch norm needs several inputs")
 
 
 def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:

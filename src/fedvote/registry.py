@@ -70,6 +70,5 @@ def named(registry: Mapping[str, Any], part: Any, where: str) -> Any:
 
 
 def name_of(registry: Mapping[str, Any], part: Any) -> str:
-    """The name by which `find` finds the part's class."""
     names = {kind: name for name, kind in registry.items()}
     return names[type(part)] if type(part) in names else str(type(part).registered_as)

@@ -47,7 +47,7 @@ def test_who_goes_on_with_another_file_of_the_same_name_is_told(fedvote: Command
     own.write_text(own.read_text() + "    best = True\n")
     other = fedvote(*run, "--set", "rounds=3", "--resume")
     assert same.code == other.code == 0 and "has changed" not in same.err
-    assert f"{own.resolve()} has changed since this run began: its next rounds run other code" in other.err
+    assert f"{own.resolve()} has changed since this run began: its next rounds differ" in other.err
 
 
 OWN_PARTS = """

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import names_of, presets
+from fedvote.cli.completion import names_of
 from fedvote.cli.help import WholeSentences
-from fedvote.cli.options import Settings
+from fedvote.cli.options import Settings, Source
 
 data_app = typer.Typer(
     cls=WholeSentences, help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None
@@ -49,12 +49,7 @@ def data_check(name: DataName, folder: Folder = None) -> None:
 
 
 @data_app.command(name="show")
-def data_show(
-    source: Annotated[
-        str, typer.Argument(metavar="[PRESET | FILE.toml]", help="A configuration.", autocompletion=presets)
-    ] = "quickstart",
-    set: Settings = None,
-) -> None:
+def data_show(source: Source = "quickstart", set: Settings = None) -> None:
     """Draw which client of a configuration has which classes."""
     from rich.console import Console
 

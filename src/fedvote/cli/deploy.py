@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import presets
 from fedvote.cli.help import WholeSentences
-from fedvote.cli.options import Settings
+from fedvote.cli.options import Settings, Source
 
 deploy_app = typer.Typer(
     cls=WholeSentences,
@@ -21,9 +20,7 @@ deploy_app = typer.Typer(
 
 @deploy_app.command(name="local")
 def deploy_local(
-    source: Annotated[
-        str, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.", autocompletion=presets)
-    ] = "quickstart",
+    source: Source = "quickstart",
     clients: Annotated[int | None, typer.Option(help="Short for --set federation.clients=N.")] = None,
     tls: Annotated[bool, typer.Option(help="Use TLS, and a key for every client.")] = True,
     set: Settings = None,
@@ -62,7 +59,7 @@ def deploy_certificates(
     host: Annotated[list[str], typer.Option(help="A name or address by which clients reach the server; repeatable.")],
     days: Annotated[int, typer.Option(help="Days until the certificates expire.")] = 365,
 ) -> None:
-    """Make a certificate authority and the server's certificate. Clients need ca.crt, and nothing else."""
+    """Make a certificate authority and the server's certificate. Give clients ca.crt, and no other file."""
     from fedvote.engines.flower.certificates import make_certificates
 
     made = make_certificates(folder, host, days)

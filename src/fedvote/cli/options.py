@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import keys, one_of
+from fedvote.cli.completion import keys, one_of, presets
 
+Source = Annotated[
+    str, typer.Argument(metavar="[PRESET | FILE.toml]", help="A preset or a TOML file.", autocompletion=presets)
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="A.B=C", help="Set one key of the configuration; repeatable.", autocompletion=keys),

@@ -15,7 +15,7 @@ def run(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PRESET | FILE.toml]", help="What to run; default: quickstart.", autocompletion=presets
+            metavar="[PRESET | FILE.toml]", help="A preset or a TOML file; default: quickstart.", autocompletion=presets
         ),
     ] = None,
     set: Settings = None,
@@ -26,7 +26,7 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
 ) -> None:
-    """Train one federation, and write its metrics, network and report into a run folder."""
+    """Train one federation; write its metrics, network and report into a run folder."""
     from fedvote.report import write_report
     from fedvote.runs.experiment import configure, warnings_for
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted

@@ -120,8 +120,7 @@ def clients_and_reasons(event: object) -> list[tuple[str, str]]:
 
 def spans(numbers: Sequence[int]) -> str:
     """1, 2, 3, 5 as 1-3, 5 with an en dash."""
-    # in a span, each number minus its index in the list is the same
-    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])  # in a span, number - index is constant
     runs = [[value for _, value in group] for _, group in groups]
     return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}\N{EN DASH}{run[-1]}" for run in runs)
 

@@ -13,7 +13,6 @@ from fedvote.report.sections import section
 
 
 def method_measurements(runs: Sequence[Run]) -> Html | None:
-    """The section about numbers that methods recorded; None if there are none."""
     names = list(dict.fromkeys(name for run in runs for record in run.rounds for name in record.get("measured", {})))
     if not names:
         return None

@@ -42,9 +42,7 @@ def configure(source: str | None, settings: Sequence[str], out: Path | None, res
 def warnings_for(config: Config, folder: RunFolder) -> list[str]:
     """Warnings about settings that can run, but are probably a mistake."""
     hostile, attack = config.federation.hostile, type(config.attack)
-    found = [
-        f"{file} has changed since this run began: its next rounds run other code" for file in folder.changed(config)
-    ]
+    found = [f"{file} has changed since this run began: its next rounds differ" for file in folder.changed(config)]
     if attack is not Nothing and not hostile:
         found.append(f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks")
     if attack is Nothing and hostile and not config.federation.oracle:

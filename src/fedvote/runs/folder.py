@@ -116,10 +116,7 @@ class RunFolder:
         return content
 
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
-        """Lock the folder for this run, until `release`; returns the checkpoint to resume from, if there is one.
-
-        Nothing is overwritten, unless the same run is resumed.
-        """
+        """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten but by `resume`."""
         saved = self.config()
         if saved is None and self.path.is_dir() and any(map(_is_foreign, self.path.iterdir())):
             raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")

@@ -46,10 +46,7 @@ def settings(start: str = "") -> list[Setting]:
 def _of(
     kind: type[Any], path: str, of: str, chosen: Mapping[str, str], instance: Any = None, above: tuple[type, ...] = ()
 ) -> Iterator[Setting]:
-    """The keys of a class, with the defaults of an instance if given; then the keys of its parts.
-
-    Where a registry offers parts, those of the `chosen` part follow, or those of all.
-    """
+    """The keys of a class, with an instance's defaults if given; then those of its parts, only `chosen` ones or all."""
     remarks, parts, inside = comments(kind), [], (*above, kind)
     for name, (slot, hint) in fields_of(kind).items():
         key, default, remark = path + name, getattr(instance, name, default_of(slot)), remarks.get(name, "")

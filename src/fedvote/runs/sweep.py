@@ -134,7 +134,6 @@ def best(done: Sequence[Point]) -> Mean:
 
 
 def save(done: Sequence[Point], file: Path) -> None:
-    """Write the runs, their means over seeds, and the best settings as JSON."""
     names = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss")
     rows = [
         {

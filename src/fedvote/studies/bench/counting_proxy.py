@@ -1,4 +1,4 @@
-"""A proxy on this machine that counts the bytes it passes on."""
+"""A proxy that forwards its own port to another port of this machine, and counts the bytes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from fedvote.engines.flower.local_federation import free_port
 
 
 class CountingProxy:
-    """Forwards connections from its own port to the port `target`."""
-
     def __init__(self, target: int) -> None:
         self.target, self.port, self.passed = target, free_port(), {"up": 0, "down": 0}
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()

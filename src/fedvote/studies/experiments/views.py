@@ -42,8 +42,8 @@ def by_round(every: Sequence[Runs]) -> View:
     names = [runs.cell.row for runs in every]
 
     def one_line(runs: Runs) -> Series:
-        rounds = range(1, runs.rounds + 1)
-        return line(runs.cell.row, names, rounds, runs.by_round("accuracy"), lambda index: f"round {index + 1}")
+        ys = runs.by_round("accuracy")
+        return line(runs.cell.row, names, range(1, len(ys) + 1), ys, lambda index: f"round {index + 1}")
 
     lines = tuple(map(one_line, every))
     last = axis_from_zero(max(runs.rounds for runs in every), whole=True)
