@@ -91,7 +91,7 @@ class Federation:
         _check_attack(plan.attack, method, functional)
         _check_batches(plan, functional)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
-        half_precision(place, plan.engine.precision)  # refuses what the device cannot do
+        half_precision(place, plan.engine.precision)  # refuses a precision that the device lacks
         if owned is None:
             parts = divide(plan.partition, data, clients, key.numpy("partition"), plan.local.batch)
             owned = [torch.from_numpy(part) for part in parts]

@@ -62,8 +62,8 @@ def deploy_certificates(
     """Make a certificate authority and the server's certificate. Give clients ca.crt, and no other file."""
     from fedvote.engines.flower.certificates import make_certificates
 
-    made = make_certificates(folder, host, days)
-    typer.echo(f"for every client: {made.authority}; for the server alone: {made.server}, {made.key}")
+    files = make_certificates(folder, host, days)
+    typer.echo(f"for every client: {files.authority}; for the server alone: {files.server}, {files.key}")
 
 
 @deploy_app.command(name="key")

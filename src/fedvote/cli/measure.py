@@ -1,4 +1,4 @@
-"""`fedvote cost` and `fedvote bench`: what a network costs, and how fast this machine is."""
+"""`fedvote cost` and `fedvote bench`: the cost of a network, and the speed of this machine."""
 
 from __future__ import annotations
 

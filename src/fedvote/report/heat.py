@@ -15,7 +15,7 @@ MOST_PIXELS = 1200
 """Height of a map at most: rows of very large federations are thinner than a pixel."""
 
 Cells = Sequence[Sequence[float | None]]
-"""A value for each row and column; None where there is none."""
+"""Values by row and column; None: no value."""
 
 
 @dataclass(frozen=True)

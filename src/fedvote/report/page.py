@@ -51,11 +51,11 @@ def page(runs: Sequence[Run]) -> str:
 
 def shell(title: str, body: Html) -> str:
     """A complete page around a body, with style and script inside."""
-    here = files("fedvote.report")
+    folder = files("fedvote.report")
     return PAGE.substitute(
         title=markup(f"fedvote: {title}"),
-        style="".join(here.joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css")),
-        script=here.joinpath("page.js").read_text(encoding="utf-8"),
+        style="".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css")),
+        script=folder.joinpath("page.js").read_text(encoding="utf-8"),
         body=body,
     )
 

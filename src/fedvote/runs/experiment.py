@@ -76,7 +76,7 @@ def with_validation(config: Config, data: Dataset) -> Dataset:
 
 
 def division(config: Config) -> RenderableType:
-    """A drawing of which client has which classes."""
+    """A drawing of each client's classes."""
     data = with_validation(config, dataset(config.data.name))
     rng = Key(config.seed).numpy("partition")
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))

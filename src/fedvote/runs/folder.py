@@ -84,7 +84,7 @@ class RunFolder:
         return [file for file, now in own_files(config).items() if before.get(file, now) != now]
 
     def check(self, config: Config) -> None:
-        """Refuse a configuration that differs from that of the run in the folder, if there is one."""
+        """Refuse a configuration other than the one of the run in the folder, if there is a run."""
         saved = self.config() if self.begun() else None
         # the same run may have more rounds, and other timeouts
         if saved is not None:

@@ -34,13 +34,13 @@ def settings(start: str = "") -> list[Setting]:
     `method=NAME` asks for one method only, which may be the user's own FILE.py:NAME. The same holds for other parts.
     """
     key, _, name = start.partition("=")
-    found = [setting for setting in _of(Config, "", "", {key: name} if name else {}) if setting.key.startswith(key)]
-    if not found:
+    matching = [each for each in _of(Config, "", "", {key: name} if name else {}) if each.key.startswith(key)]
+    if not matching:
         known = ", ".join(field.name for field in dataclasses.fields(Config))
         raise ConfigError(f"no key begins with {key!r}; keys at the top: {known}")
-    if name and not any(setting.key == key and setting.takes == NAME for setting in found):
+    if name and not any(setting.key == key and setting.takes == NAME for setting in matching):
         raise ConfigError(f"{start!r} names a part, but {key} has none; give {key} alone, or a part: method=fedavg")
-    return found
+    return matching
 
 
 def _of(

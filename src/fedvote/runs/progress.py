@@ -75,7 +75,7 @@ def _text(snapshot: Snapshot, uplink: int) -> str:
 
 @contextmanager
 def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar; call what it yields with the bytes done and the bytes in all."""
+    """A progress bar. It yields a function of the bytes done and the total bytes."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

@@ -160,7 +160,7 @@ class LocalFederation:
         )
 
     def flwr(self, *arguments: str) -> str:
-        """Run Flower's command line; returns what it prints."""
+        """Run Flower's command line; returns its output."""
         done = subprocess.run(
             ["flwr", *arguments], cwd=self.folder, env={**os.environ, **self.programs.environment},
             capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,

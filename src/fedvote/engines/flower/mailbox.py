@@ -43,7 +43,7 @@ class Reply:
 
 
 class Fetch:
-    """Looks once for the replies to one message, in a thread of its own."""
+    """Looks once for the replies to one message, in its own thread."""
 
     def __init__(self, grid: Grid, message_id: str, limit: int):
         self.message_id = message_id

@@ -69,5 +69,5 @@ class Runs:
 
 
 def _comparable(config: Config) -> Config:
-    """A configuration without what leaves results comparable: the seed and the machines."""
+    """A configuration without its seed and machine, which leave results comparable."""
     return replace(config, seed=0, engine=Computation(), flower=FlowerOptions())

@@ -36,7 +36,7 @@ class Comparison:
     about: str
     cells: tuple[Cell, ...]
     show: Show
-    note: str = ""  # such as what differs from the paper
+    note: str = ""  # such as differences from the paper
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
         machine = environment(find_device(asked.device))
