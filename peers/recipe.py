@@ -1,7 +1,7 @@
-"""The job that every runner does: pfl-research's CIFAR-10 recipe, without dropout so that all do the same arithmetic.
+"""The job of every runner: pfl-research's CIFAR-10 recipe, without dropout so that all do the same arithmetic.
 
-Needs numpy and torch alone, so that it can be imported in the environment of any peer. CIFAR-10 is read from
-$FEDVOTE_DATA where that has it; otherwise the images are random, of the same shape: speed does not depend on them.
+It needs only numpy and torch, so any peer's environment can import it. CIFAR-10 is read from $FEDVOTE_DATA if it is
+there; otherwise the images are random, of the same shape: speed does not depend on them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILES = [f"data_batch_{number}.bin" for number in range(1, 6)]
 
 
 def network() -> nn.Module:
-    """3x3 convolutions of 32 and 64 filters, a max pool, 128 units, 10 classes."""
+    """Two 3x3 convolutions of 32 and 64 filters, a max pool, 128 units, 10 classes."""
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Conv2d(3, 32, 3),
@@ -46,12 +46,12 @@ def network() -> nn.Module:
 
 @lru_cache(maxsize=1)
 def kept_network(device: str) -> nn.Module:
-    """The same object at every call in one process: workers that serve many clients build it once."""
+    """One network a process: a worker that serves many clients builds it once."""
     return network().to(device)
 
 
 def images() -> tuple[Tensor, Tensor, str]:
-    """50,000 images as bytes, their labels, and where they come from. The files are in random order already."""
+    """50,000 images as bytes, their labels, and the name of their source. CIFAR-10's files are shuffled already."""
     folder = Path(os.environ.get("FEDVOTE_DATA", "")) / "cifar-10-batches-bin"
     if all((folder / file).is_file() for file in FILES):
         rows = np.concatenate([np.fromfile(folder / file, np.uint8).reshape(-1, 3073) for file in FILES])
@@ -64,7 +64,7 @@ def images() -> tuple[Tensor, Tensor, str]:
 
 @lru_cache(maxsize=1)
 def clients(device: str) -> list[tuple[Tensor, Tensor]]:
-    """What each client has, normalised and on the device: nobody is timed on preparing data."""
+    """Each client's images and labels, normalised and on the device: preparing data is not timed."""
     x, y, _ = images()
     x = x.to(device)
     mean, std = (torch.tensor(values, device=device).view(3, 1, 1) for values in (MEAN, STD))
@@ -73,17 +73,17 @@ def clients(device: str) -> list[tuple[Tensor, Tensor]]:
 
 
 def cohort(round: int) -> list[int]:
-    """Who takes part, where the runner and not the framework draws."""
+    """The clients of a round, for runners whose framework does not draw them."""
     return random.Random(round).sample(range(CLIENTS), COHORT)
 
 
 def arguments(**extra: dict[str, Any]) -> argparse.Namespace:
-    """What every runner takes, and what this one takes besides."""
+    """Parse the options of every runner, and the extra ones of this runner."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--rounds", type=int, default=5, help="that are timed")
-    parser.add_argument("--warm-up", type=int, default=2, help="rounds before those")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of torch, in each process")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds that are timed")
+    parser.add_argument("--warm-up", type=int, default=2, help="rounds before the timed ones")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="torch's threads in each process")
     for name, settings in extra.items():
         parser.add_argument(f"--{name}", **settings)
     options = parser.parse_args()
@@ -92,7 +92,7 @@ def arguments(**extra: dict[str, Any]) -> argparse.Namespace:
 
 
 def report(peer: str, version: str, options: argparse.Namespace, seconds: Sequence[float], **how: Any) -> None:
-    """One line of JSON: the rounds after the warm-up, and their median."""
+    """Print one line of JSON: the seconds of the timed rounds, and their median."""
     timed = list(seconds)[options.warm_up :]
     if len(timed) != options.rounds:
         raise SystemExit(f"{peer}: {len(seconds)} rounds were run, expected {options.warm_up} + {options.rounds}")
@@ -115,7 +115,7 @@ def report(peer: str, version: str, options: argparse.Namespace, seconds: Sequen
 
 
 def finish(device: str) -> None:
-    """Wait until the device has done what it was told, so that the clock can be read."""
+    """Wait for the device to finish, before the clock is read."""
     if device == "cuda":
         torch.cuda.synchronize()
 

@@ -1,9 +1,9 @@
-"""Run the job in every peer, in turn on one machine; `fedvote bench peers` starts this.
+"""Run the job in every peer, one after another on one machine; `fedvote bench peers` starts this.
 
     python peers/run.py DEVICE ROUNDS PEER...
 
-A peer runs with its own interpreter, build/peers/NAME/bin/python, or with this one where there is none. Those that
-cannot be imported are left out, and their rows say why. Prints the rows as JSON.
+A peer runs with its own interpreter, build/peers/NAME/bin/python, or else with this one. Peers that cannot be imported
+are left out, and their rows say why. The rows are printed as JSON.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def main(kind: str, rounds: str, *peers: str) -> None:
                 left_out[name] = line
             else:
                 measured[peer, how].append({**line, "arguments": arguments, "free_cores": free})
-            told = line if isinstance(line, str) else f"{line['seconds_per_round']:.4f} s a round"
-            print(f"{name}: {told}", file=sys.stderr, flush=True)
+            result = line if isinstance(line, str) else f"{line['seconds_per_round']:.4f} s a round"
+            print(f"{name}: {result}", file=sys.stderr, flush=True)
     print(json.dumps(summary(measured, left_out)))
 
 
 def ways(device: str, cores: int) -> list[tuple[str, str, list[str]]]:
-    """(peer, how, arguments): every way of running a peer that might be its fastest."""
+    """(peer, how, arguments), for every way of running a peer that might be its fastest."""
     if device == "cuda":
         shared = [(f"{n} processes", ["--processes", str(n), "--threads", "1"]) for n in (1, 4, 8, 16) if n <= cores]
         return [
@@ -71,7 +71,7 @@ def ways(device: str, cores: int) -> list[tuple[str, str, list[str]]]:
 
 
 def summary(measured: dict[tuple[str, str], list[Line]], left_out: dict[str, str]) -> list[Line]:
-    """Rows with the same columns for ways that ran and for ways that did not."""
+    """A row for every way, with the same columns whether it ran or not."""
     medians = {
         key: statistics.median(line["seconds_per_round"] for line in lines) for key, lines in measured.items() if lines
     }
@@ -103,7 +103,7 @@ def missing(peer: str) -> str:
 
 
 def run(peer: str, arguments: list[str]) -> Line | str:
-    """The line of JSON that a program prints, or why it printed none."""
+    """The JSON that a runner prints, or a text: why it printed none."""
     command = [python(peer), str(FOLDER / f"with_{peer}.py"), *arguments]
     quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
     try:
@@ -118,7 +118,7 @@ def run(peer: str, arguments: list[str]) -> Line | str:
 
 
 def free_cores(seconds: float = 1.0) -> float | None:
-    """Idle cores, measured while nothing of ours runs; None where the system does not say."""
+    """Idle cores, measured while no runner runs; None if the system does not tell."""
 
     def idle() -> int:
         return int(Path("/proc/stat").read_text().split()[4])  # cpu user nice system idle ..., in ticks

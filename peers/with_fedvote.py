@@ -1,4 +1,4 @@
-"""The job in fedvote's simulator. Its own record of a round leaves evaluation out."""
+"""The job in fedvote's simulator. Its `seconds_training` of a round excludes evaluation."""
 
 from __future__ import annotations
 

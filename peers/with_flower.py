@@ -1,7 +1,7 @@
 """The job in Flower's simulation: a ClientApp and a ServerApp with FedAvg, run by Ray.
 
-One worker a core (or `--at-once` workers on the GPU), as its guide says. Each worker loads the data and builds the
-network once and keeps them; no evaluation; no telemetry.
+One worker a core (or `--at-once` workers on the GPU), as Flower's guide says. Each worker loads the data and builds the
+network once. No evaluation, no telemetry.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def client_app(device: str, threads: int) -> ClientApp:
 
 
 def count(replies, weighted_by):
-    """Instead of averaging metrics: make sure that everybody answered."""
+    """Check that every client answered, instead of averaging metrics."""
     if len(replies) != recipe.COHORT:
         raise RuntimeError(f"{len(replies)} clients answered, expected {recipe.COHORT}")
     return MetricRecord()
@@ -60,7 +60,7 @@ def main() -> None:
 
     @server.main()
     def serve(grid, context):
-        # evaluate_fn is called before the first round and after each: here it only reads the clock
+        # evaluate_fn is called before the first round and after each round: here it only reads the clock
         FedAvg(
             fraction_train=recipe.COHORT / recipe.CLIENTS,
             fraction_evaluate=0.0,

@@ -1,4 +1,4 @@
-"""The job as a plain PyTorch loop: copy the model, train it, add it to the sum; one client after another."""
+"""The job as a plain PyTorch loop: for each client, copy the model, train it, and add it to the sum."""
 
 from __future__ import annotations
 

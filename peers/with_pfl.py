@@ -1,7 +1,7 @@
-"""The job in pfl-research: SimulatedBackend, FederatedAveraging, its model adapter for PyTorch.
+"""The job in pfl-research: SimulatedBackend, FederatedAveraging, and its model adapter for PyTorch.
 
-What its guide to fast simulations asks for: users as tensors in memory (here on the device), several processes that
-share the cohort, no evaluation but in the first round, no callback but the clock, no printing of metrics.
+It follows pfl's guide to fast simulations: users as tensors in memory (here on the device), several processes that
+share the cohort, evaluation only in the first round, no callback but the clock, no printing of metrics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 OPTIONS = {
-    "processes": {"type": int, "default": 1, "help": "that share the cohort"},
+    "processes": {"type": int, "default": 1, "help": "processes that share the cohort"},
     "bfloat16": {"action": "store_true", "help": "mixed precision"},
     "compile": {"action": "store_true", "help": "torch.compile"},
 }
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def launch(processes: int) -> None:
-    """This script once a process, told apart by pfl's own environment variables."""
+    """Start this script in several processes; pfl's environment variables give each its rank."""
     addresses = [f"localhost:{_free_port()}"] + ["localhost:0"] * (processes - 1)
     shared = {**os.environ, "PFL_WORKER_ADDRESSES": ",".join(addresses)}
     running = [
@@ -47,7 +47,7 @@ def launch(processes: int) -> None:
 
 def simulate(options) -> None:
     if options.processes > 1:
-        _gloo()  # NCCL, which pfl asks for on a GPU, refuses two processes on one
+        _use_gloo()  # on a GPU, pfl asks for NCCL, which refuses two processes on one device
     from pfl.aggregate.simulate import SimulatedBackend
     from pfl.aggregate.weighting import WeightByUser
     from pfl.algorithm.base import NNAlgorithmParams
@@ -123,7 +123,7 @@ def simulate(options) -> None:
         recipe.report("pfl", version("pfl"), options, clock.seconds, **how)
 
 
-def _gloo() -> None:
+def _use_gloo() -> None:
     initialise = torch.distributed.init_process_group
 
     def with_gloo(backend=None, **settings):

@@ -1,6 +1,6 @@
-"""A federation: who takes part, with what, and what each of them draws. Engines run it; nothing here does.
+"""A federation: its clients, their data, the method, and all random draws. Engines run it; nothing here does.
 
-All draws are functions of the seed, the round and the client, so that every engine draws the same.
+All draws are functions of the seed, the round and the client: every engine draws the same.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from fedvote.wire import Wire
 CPU = torch.device("cpu")
 
 Orders = Mapping[int, Tensor]
-"""The examples of each client of a round, in the order in which it takes them."""
+"""Client -> its training examples, in the order of its batches; for the clients of one round."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that the next round depends on, and what was measured in the last."""
+    """The state after a round, all that the next round depends on, and the round's record."""
 
     round: int
     state: State = field(repr=False)
-    memory: State = field(repr=False)  # of the clients, N in front
+    memory: State = field(repr=False)  # of all clients, with a leading axis N
     record: dict[str, Any] = field(default_factory=dict)
 
     def to(self, device: torch.device) -> Snapshot:
@@ -51,15 +51,15 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """What both engines have to agree on."""
+    """The definition of a federation that both engines share."""
 
     network: Network = field(repr=False)
     data: Dataset
-    owned: Sequence[Tensor] = field(repr=False)  # the training examples of each client
+    owned: Sequence[Tensor] = field(repr=False)  # indices of each client's training examples
     method: Method
     plan: Plan
     device: torch.device = CPU
-    hostile: tuple[int, ...] = ()  # the clients that attack; the server is never told
+    hostile: tuple[int, ...] = ()  # clients that attack; the server never uses this
 
     @classmethod
     def of(
@@ -73,9 +73,9 @@ class Federation:
         keep_float: Sequence[str] | None = None,
         device: str = "auto",
     ) -> Federation:
-        """Divide the data among the clients, and check that all parts fit.
+        """Divide the data among the clients, and check that all parts fit together.
 
-        `owned`: the training examples of each client, where they are divided already. `keep_float`: names of layers
+        `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
         (with * and ?) that are not voted on; not given: the last linear layer.
         """
         method, plan = method or FedVote(), plan or Plan()
@@ -92,7 +92,7 @@ class Federation:
         _check_attack(plan.attack, method, functional)
         _check_batches(plan, functional)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
-        half_precision(place, plan.engine.precision)  # refuses what the device cannot do
+        half_precision(place, plan.engine.precision)  # refuses a precision that the device lacks
         if owned is None:
             parts = divide(plan.partition, data, clients, key.numpy("partition"), plan.local.batch)
             owned = [torch.from_numpy(part) for part in parts]
@@ -103,14 +103,14 @@ class Federation:
 
     @property
     def data_elsewhere(self) -> bool:
-        """Whether clients have data of their own, of which nothing is here."""
+        """Whether no client's data are on this machine."""
         return not any(len(part) for part in self.owned)
 
     def key(self, round: int, client: int | None = None) -> Key:
         return Key(self.plan.seed, round) if client is None else Key(self.plan.seed, round, client)
 
     def start(self) -> Snapshot:
-        """Before round 1."""
+        """The snapshot before round 1."""
         with repeatable():
             network = self.network.to(self.device)
             fresh = contracts.tensors(self.method, "memory", self.method.memory(network))
@@ -125,14 +125,14 @@ class Federation:
         return self.network.to(self.device, half, self.plan.engine.compile)
 
     def test(self) -> Examples:
-        """The test examples in the order in which batches are cut, on the run's device."""
+        """The test examples on the run's device, shuffled once for evaluation in batches."""
         shuffled = torch.randperm(len(self.data.test), generator=Key(self.plan.seed).torch("test"))
         return self.data.test.rows(shuffled).to(self.device)
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
         """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm.
 
-        It takes inputs as `Examples.take` gives them, which scales; what `load_network` gives does that itself.
+        Its inputs must be scaled, as by `Examples.take`. A network from `load_network` scales them itself.
         """
         return self.network.module(*self.calibrated(snapshot))
 
@@ -142,11 +142,11 @@ class Federation:
             weights = self.method.models(snapshot.to(self.device).state)["deployed"]
             x = self.calibration(self.data.train).to(self.device)
             statistics = self.network.to(self.device).calibrate(weights, x)
-            here = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
-            return here, {name: value.to(CPU) for name, value in statistics.items()}
+            on_cpu = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
+            return on_cpu, {name: value.to(CPU) for name, value in statistics.items()}
 
     def calibration(self, train: Examples) -> Tensor:
-        """The inputs that measure the batch-norm statistics."""
+        """The inputs on which batch-norm statistics are measured."""
         order = torch.randperm(len(train), generator=Key(self.plan.seed).torch("calibration"))
         return train.take(order[: self.plan.engine.calibrate_on].to(train.y.device))[0]
 
@@ -156,7 +156,7 @@ class Federation:
         return [c for c in sorted(drawn) if not (self.plan.federation.oracle and c in self.hostile)]
 
     def orders(self, round: int) -> Orders:
-        """In which order the clients of a round take their examples."""
+        """Draw the order in which each client of a round takes its examples."""
         cohort = self.cohort(round)
         steps = self.steps([self.owned[client].shape[0] for client in cohort])
         count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.plan.local.batch
@@ -165,7 +165,7 @@ class Federation:
     def batches(
         self, train: Examples, keys: Sequence[Key], idle: bool = False, orders: Orders | None = None
     ) -> Batches:
-        """The mini-batches of these clients, with the labels of hostile ones as the attack makes them."""
+        """The mini-batches of these clients; the attack may change the labels of hostile clients."""
         owned = [self.owned[key.client] for key in keys]
         steps = 0 if idle else self.steps([rows.shape[0] for rows in owned])
         drawn = [orders[key.client] for key in keys] if orders else None
@@ -175,26 +175,26 @@ class Federation:
         if not hostile or type(attack).poison is Attack.poison:
             return batches
         labels_KSB = batches.examples.y[batches.index_KSB]
-        mine = labels_KSB[hostile]
-        poisoned = attack.poison(mine.flatten(1), classes, [keys[row] for row in hostile])
-        poisoned = contracts.labels(attack, poisoned, mine.flatten(1), classes)
-        labels_KSB[hostile] = poisoned.view_as(mine).to(labels_KSB.dtype)
+        clean = labels_KSB[hostile]
+        poisoned = attack.poison(clean.flatten(1), classes, [keys[row] for row in hostile])
+        poisoned = contracts.labels(attack, poisoned, clean.flatten(1), classes)
+        labels_KSB[hostile] = poisoned.view_as(clean).to(labels_KSB.dtype)
         return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
 
     def steps(self, samples: Sequence[int]) -> int | list[int]:
-        """How many local steps each client takes: the same for all, or by its number of examples."""
+        """Local steps of each client: one number for all, or one for each by its number of examples."""
         local = self.plan.local
         return [max(1, round(local.epochs * n / local.batch)) for n in samples] if local.epochs else local.steps
 
     def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
-        """How good the models after a round are, in the rounds in which that is measured."""
+        """Accuracies and loss of the models after a round; empty in rounds without evaluation."""
         engine = self.plan.engine
         if snapshot.round % engine.evaluate_every and snapshot.round != self.plan.rounds:
             return {}
         return judge(network, self.method.models(snapshot.state), test, calibration, engine.test_batch)
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Each client's share in the tally, where shares may differ or clients are hostile."""
+        """Each client's share in the tally; empty if all shares are equal and no client is hostile."""
         weights = state.get("vote_weight")
         if weights is None or (not self.hostile and rule_of(self.method) is None):
             return {}
@@ -202,15 +202,15 @@ class Federation:
 
 
 def _check_attack(attack: Attack, method: Method, network: Network) -> None:
-    """Refuse to combine messages that cannot be compared."""
+    """Refuse an attack that combines messages with different scales."""
     wire = method.wire(network)
     contracts.instance(method, "wire", wire, Wire)
     if attack.joint and (scales := wire.scales):
         alone = ", ".join(name for name, kind in ATTACKS.items() if not kind.joint)
         raise ConfigError(
             f"attack {type(attack).__name__} combines the messages of several clients, but with "
-            f"{type(method).__name__} each message has a scale of its own ({', '.join(scales)}); "
-            f"use an attack that takes them one by one: {alone}; or another method"
+            f"{type(method).__name__} each message has its own scale ({', '.join(scales)}); "
+            f"use an attack that works on single messages: {alone}; or another method"
         )
 
 
@@ -218,7 +218,7 @@ def _check_batches(plan: Plan, network: Network) -> None:
     sizes = {"batch": plan.local.batch, "test_batch": plan.engine.test_batch, "calibrate_on": plan.engine.calibrate_on}
     for name, size in sizes.items() if network.norms else ():
         if size < 2:
-            raise ConfigError(f"{name} is 1, expected 2 or more: the network has batch norm, which compares inputs")
+            raise ConfigError(f"{name} is 1, expected 2 or more: the network's batch norm needs several inputs")
 
 
 def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
@@ -233,7 +233,7 @@ def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
 
 
 def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
-    """Bytes of a round in which `received` clients got `down` bytes, and `sent` of them answered with `up`."""
+    """Bytes of a round and bits per weight: `received` clients got `down` bytes, `sent` clients sent `up` bytes."""
     return {
         "uplink_bytes": up,
         "downlink_bytes": down,

@@ -14,39 +14,39 @@ from fedvote.errors import ConfigError
 
 
 def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
-    """What a registry has under a name, or a user's own as path/to/file.py:Name."""
+    """Look up a name in a registry, or load the user's own part, named path/to/file.py:Name."""
     if name in registry:
         return registry[name]
     file, _, attribute = name.rpartition(":")
     if not file.endswith(".py"):
         raise ConfigError(f"{where} {name!r} is not known; known: {', '.join(registry)}; or your own as FILE.py:NAME")
     if not Path(file).is_file():
-        raise ConfigError(f"{where} {name!r}: there is no Python file {file}")
+        raise ConfigError(f"{where} {name!r}: there is no Python file {file}; expected FILE.py:NAME")
     module = _module(Path(file))
     if not hasattr(module, attribute):
         raise ConfigError(f"{where} {name!r}: {file} has no {attribute}")
     found = getattr(module, attribute)
     if not callable(found):
         raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
-    found.registered_as = absolute_name(name)  # so that the configuration can be written back
+    found.registered_as = absolute_name(name)  # to write the configuration back
     return found
 
 
 def absolute_name(name: str) -> str:
-    """FILE.py:NAME by the file's whole path, so that it means the same in every folder; other names as they are."""
+    """FILE.py:NAME with the file's absolute path, which is valid in every folder; other names unchanged."""
     file, _, attribute = name.rpartition(":")
     return f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else name
 
 
 def _module(file: Path) -> types.ModuleType:
-    """A user's own file, run once; it goes by its whole path, so that it hides no other module."""
+    """Import a user's file, once. Its module is named by its absolute path, so it hides no other module."""
     name = str(file.resolve())
     spec = importlib.util.spec_from_file_location(name, name)
     if name not in sys.modules and spec is not None and spec.loader is not None:
-        sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look there
-        beside = str(file.resolve().parent)
-        if beside not in sys.path:
-            sys.path.append(beside)  # for what it imports, as if it were run
+        sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look it up
+        folder = str(file.resolve().parent)
+        if folder not in sys.path:
+            sys.path.append(folder)  # the file may import its neighbours, as a script may
         try:
             spec.loader.exec_module(sys.modules[name])
         except (Exception, SystemExit) as error:
@@ -56,16 +56,16 @@ def _module(file: Path) -> types.ModuleType:
 
 
 def user_code_line(error: BaseException) -> str | None:
-    """Where in a user's own file an error arose, and which it is; None, if in none."""
+    """The line of the user's own file where an error arose, and the error; None if no such file is involved."""
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         file = frame.f_code.co_filename
-        if file in sys.modules and file.endswith(".py"):  # only `_module` names modules so
+        if file in sys.modules and file.endswith(".py"):  # only `_module` names modules by paths
             return f"{file}, line {line}, in {frame.f_code.co_name}: {type(error).__name__}: {error}"
     return None
 
 
 def named(registry: Mapping[str, Any], part: Any, where: str) -> Any:
-    """A part, or by its name the one that a registry makes of it."""
+    """The part itself; or, if given a name, a new part of that name with its defaults."""
     return find(registry, part, where)() if isinstance(part, str) else part
 
 

@@ -76,7 +76,9 @@ def test_messages_that_do_not_compare_are_not_put_together(name: str, attack: st
     """Refused before round 1, by the names of both, with what to use instead."""
     method, kind = METHODS[name], ATTACKS[attack]
     alone = "nothing, inverse, label-flip, random, partial, sleeper"
-    with pytest.raises(ConfigError, match=rf"attack {kind.__name__} .* {method.__name__} .* one by one: {alone}; or"):
+    with pytest.raises(
+        ConfigError, match=rf"attack {kind.__name__} .* {method.__name__} .* single messages: {alone}; or"
+    ):
         simulation(method(), kind())
 
 

@@ -11,4 +11,4 @@ from tests.cli.command import Command
 def test_who_makes_a_key_is_told_by_what_the_server_will_know_it(fedvote: Command, tmp_path: Path) -> None:
     said = fedvote("deploy", "key", "keys/north").out
     ((known, name),) = keys_in(tmp_path / "keys").items()
-    assert name == "north" and said.strip().endswith(f"which will know it as {known}")
+    assert name == "north" and said.strip().endswith(f"which will call it {known}")

@@ -45,8 +45,8 @@ def helps_of(command: ClickCommand) -> list[str]:
 
 
 def test_help_says_what_arguments_are(fedvote: Command) -> None:
-    assert "None given: say which there are" in fedvote("bench", "--help").out
-    assert "A dataset, as `list datasets` names it" in fedvote("data", "get", "--help").out
+    assert "A benchmark; without a name, list them" in fedvote("bench", "--help").out
+    assert "A dataset: one of `fedvote list datasets`" in fedvote("data", "get", "--help").out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["data", "--help"], ["list", "--help"]], ids=str)

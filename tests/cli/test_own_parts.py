@@ -47,7 +47,7 @@ def test_who_goes_on_with_another_file_of_the_same_name_is_told(fedvote: Command
     own.write_text(own.read_text() + "    best = True\n")
     other = fedvote(*run, "--set", "rounds=3", "--resume")
     assert same.code == other.code == 0 and "has changed" not in same.err
-    assert f"{own.resolve()} has changed since this run began: what follows is another one" in other.err
+    assert f"{own.resolve()} has changed since this run began: its next rounds differ" in other.err
 
 
 OWN_PARTS = """
@@ -69,8 +69,8 @@ def fails(shape, classes):
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("method.reputation=own.py:Needs", "needs share, which has no default: set it, or give it one"),
-        ("data=own.py:asks", "expected a function without arguments that returns what"),
+        ("method.reputation=own.py:Needs", "needs share: set it, or give it a default"),
+        ("data=own.py:asks", "expected a function without arguments that returns a"),
         ("model=own.py:fails", "could not be made for inputs of shape (1, 8, 8) and 10 classes (too many classes)"),
     ],
 )

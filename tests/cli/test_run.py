@@ -77,4 +77,4 @@ def test_a_mistake_that_shows_in_round_1_can_be_mended_in_the_same_folder(fedvot
 def test_a_run_in_which_nobody_counts_says_so_and_goes_on(fedvote: Command) -> None:
     outcome = fedvote("run", *SMALL, "--out", "run", "--set", "method=fedavg", "--set", "method.lr=1e30")
     assert outcome.code == 1 and outcome.err.count("3 not counted, client 0: ") == 2
-    assert "in 2 of 2 rounds nobody was counted; in the last, client 0: " in outcome.err.splitlines()[-1]
+    assert "in 2 of 2 rounds no message counted; in the last, client 0: " in outcome.err.splitlines()[-1]

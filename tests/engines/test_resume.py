@@ -116,7 +116,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(left_alone: Path, tmp_pat
     assert 2 <= done < ROUNDS
     advice = err.splitlines()[-1]
     assert advice.startswith("stopped after round ")
-    assert advice.endswith(f" of {ROUNDS}; go on with: fedvote run --resume --out {folder}")
+    assert advice.endswith(f" of {ROUNDS}; resume with: fedvote run --resume --out {folder}")
 
     code, out, err = finish(start(*advice.partition("fedvote run ")[2].split()))
     assert code == 0 and err.split()[:2] == ["round", f"{done + 1}/{ROUNDS}"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedvote.report import write_report
-from fedvote.report.measured import points, value_axis, what_was_measured
+from fedvote.report.measured import method_measurements, points, value_axis
 from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]
@@ -27,7 +27,7 @@ def test_every_number_of_a_method_has_a_chart_with_a_point_a_round(make_run: Mak
 
 
 def test_a_run_that_measured_nothing_has_no_such_section(make_run: MakeRun) -> None:
-    assert what_was_measured(read_runs([make_run()])) is None
+    assert method_measurements(read_runs([make_run()])) is None
 
 
 def test_rounds_and_runs_without_the_number_have_no_point(make_run: MakeRun) -> None:
@@ -37,7 +37,7 @@ def test_rounds_and_runs_without_the_number_have_no_point(make_run: MakeRun) -> 
     (second / "metrics.jsonl").write_text(f"{json.dumps(short)}\n{lines[1]}\n")
     runs = read_runs([first, second])
     assert [[point.x for point in points(run, "flipped")] for run in runs] == [[], [2]]
-    assert what_was_measured(runs)
+    assert method_measurements(runs)
 
 
 @given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=5))

@@ -96,7 +96,7 @@ def test_the_headline_numbers_are_the_last_rounds_and_the_means(make_run: MakeRu
         "Float model": "95.00 %",
         "Uplink per client and round": "0.500 MB",
         "Bits per weight up": "0.800",
-        "Less than float32": "40.0\N{MULTIPLICATION SIGN}",
+        "Smaller than float32": "40.0\N{MULTIPLICATION SIGN}",
         "Total time": "1 min 40 s",
     }
 
@@ -119,7 +119,7 @@ def test_numbers_are_written_as_people_read_them() -> None:
 def test_a_run_without_a_finished_round_says_so(make_run: MakeRun) -> None:
     page = report(make_run(rounds=0))
     assert "No round is finished yet" in page
-    assert "Configuration" in page and "Who has what data" in page
+    assert "Configuration" in page and "Data of each client" in page
     assert "Accuracy by round" not in page
 
 
@@ -219,9 +219,9 @@ def test_the_header_counts_the_clients_of_a_round_even_where_the_configuration_s
     folder = make_run(clients=4)
     config = folder / "config.toml"
     config.write_text(config.read_text().replace("cohort = 4", "cohort = 0"))
-    assert "<dt>clients a round</dt><dd>4</dd>" in report(folder)
+    assert "<dt>clients per round</dt><dd>4</dd>" in report(folder)
     (folder / "metrics.jsonl").write_text("")
-    assert "<dt>clients a round</dt><dd>all</dd>" in report(folder)
+    assert "<dt>clients per round</dt><dd>all</dd>" in report(folder)
 
 
 def test_the_same_runs_make_the_same_bytes(make_run: MakeRun) -> None:

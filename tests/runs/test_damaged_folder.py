@@ -52,7 +52,7 @@ def test_a_damaged_configuration_is_refused(content: bytes, sentence: str, tmp_p
         (b"[1, 2]", "Line 2 of"),
         (b'{"a": 1}', "Line 2 of"),
         (b"\xff\xfe", "Line 2 of"),
-        (None, "has not all of the 3 rounds that checkpoint.safetensors follows"),
+        (None, "lacks some of the 3 rounds before checkpoint.safetensors"),
     ],
 )
 def test_a_run_whose_earlier_rounds_are_damaged_is_kept_as_it_is(

@@ -130,7 +130,7 @@ def test_an_empty_table_is_not_the_default() -> None:
 
 
 def test_what_toml_cannot_say_is_not_written() -> None:
-    with pytest.raises(ConfigError, match=r"Holder\.value is None, which TOML cannot say: let None be its default"):
+    with pytest.raises(ConfigError, match=r"Holder\.value is None, which TOML cannot hold: make None its default"):
         as_table(holder(float | None, default=0.5)(None))
     with pytest.raises(ConfigError, match=r"Holder\.value\[1\] is None, which TOML cannot hold"):
         as_table(holder(list[Any])([1, None]))
@@ -198,7 +198,7 @@ class Layer:
         (Optional[float], "1", ".value is '1', expected a number or nothing"),  # noqa: UP045
         (list[Layer], [3], ".value is [3], expected a list of tables such as [{width = ...}, {width = ...}]"),
         (list[Layer], [{"width": 1}, {"widht": 1}], ".value[1] has no key 'widht'; known: width, rate"),
-        (list[Layer], [{}], ".value[0] needs width, which has no default"),
+        (list[Layer], [{}], ".value[0] needs width: set it"),
         (Layer | None, {"width": 0.5}, ".value.width is 0.5, expected a whole number"),
         (dict[str, Layer], {"a": {"width": 1, "rate": "x"}}, ".value.a.rate is 'x', expected a number or nothing"),
     ],

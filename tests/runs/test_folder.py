@@ -41,7 +41,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_run_is_not_overwritten_unless_it_is_resumed(tmp_path: Path) -> None:
-    refuse("already holds a run (1 of 2 rounds): go on with it by --resume", filled(tmp_path, 1), resume=False)
+    refuse("already holds a run (1 of 2 rounds): resume it with --resume", filled(tmp_path, 1), resume=False)
 
 
 def test_another_run_is_not_resumed_and_the_difference_is_named(tmp_path: Path) -> None:

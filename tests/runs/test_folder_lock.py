@@ -14,7 +14,7 @@ from filelock import FileLock
 from fedvote.runs.folder import LOCK, RunFolder
 from tests.runs.run_folders import SMALL, filled, refuse
 
-GOING_ON = "is the folder of a run that is going on"
+GOING_ON = "is the folder of a run in progress"
 CLAIM = "import sys, pathlib; from fedvote.runs.folder import RunFolder as R; f = R(pathlib.Path(sys.argv[1])); "
 
 

@@ -44,7 +44,7 @@ def test_what_was_never_counted_is_not_the_best(tmp_path: Path) -> None:
     failed = Point(("method.lr=9",), tmp_path, [judged(0.9, lost=True), judged(0.9)], validated=False)
     trained = Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)
     assert best([failed, trained]).settings == ("method.lr=1",) and best([failed]).settings == ("method.lr=9",)
-    assert str(failed).endswith("in 1 of 2 rounds nobody was counted") and "nobody" not in str(trained)
+    assert str(failed).endswith("in 1 of 2 rounds no message counted") and "counted" not in str(trained)
 
 
 def test_bytes_are_those_of_all_rounds(tmp_path: Path) -> None:

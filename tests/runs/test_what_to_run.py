@@ -35,7 +35,7 @@ def test_resuming_by_the_folder_alone_takes_its_configuration(tmp_path: Path) ->
 
 
 def test_resuming_by_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"holds no run to go on with"):
+    with pytest.raises(ConfigError, match=r"holds no run to resume"):
         configure(None, [], tmp_path / "typo", True)
     assert configure("one-shot", [], tmp_path / "new", True) == (read("one-shot"), RunFolder(tmp_path / "new"))
 
@@ -85,7 +85,7 @@ def test_data_of_ones_own_are_named_by_a_file_and_a_function(tmp_path: Path) -> 
     config = read("quickstart", [f"data={file}:points", "rounds=1", "local.batch=4", "partition=iid"])
     list(run(config, RunFolder(tmp_path / "run"), device="cpu"))
     assert read(str(tmp_path / "run" / "config.toml")).data.name == f"{file}:points"
-    with pytest.raises(DataError, match=r"numbers returned a list, expected what fedvote\.from_arrays makes"):
+    with pytest.raises(DataError, match=r"numbers returned a list, expected a dataset made by fedvote\.from_arrays"):
         experiment.dataset(f"{file}:numbers")
     with pytest.raises(ConfigError, match="there is no dataset 'mnist'"):
         experiment.dataset("mnist")

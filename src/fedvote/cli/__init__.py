@@ -1,4 +1,4 @@
-"""The command line: typed functions that call the library. They import it late, so that help needs no torch."""
+"""The command line: typed functions that call the library. They import it late: help must not load torch."""
 
 from fedvote.cli.app import app
 from fedvote.cli.entry_point import main

@@ -1,4 +1,4 @@
-"""The command `fedvote` and all that it can be asked to do."""
+"""The command `fedvote` and its subcommands."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fedvote.cli.sweep import sweep
 app = typer.Typer(cls=WholeSentences, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"fedvote {__version__}")
         raise typer.Exit
 
@@ -30,7 +30,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def fedvote(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Federated learning in which clients send votes instead of weights."""

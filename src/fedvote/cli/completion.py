@@ -1,4 +1,4 @@
-"""What shells offer when a word is completed. Nothing here imports torch: an answer has to come at once."""
+"""Shell completion: the words offered for each argument. Nothing here imports torch, so answers come at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def names_of(kind: str, *more: str) -> Callable[[], list[str]]:
 
 
 def presets() -> list[tuple[str, str]]:
-    """Presets, with what each is for."""
+    """Presets, each with its description."""
     return list(catalogue("presets")["presets"].items())
 
 
@@ -30,6 +30,6 @@ def keys() -> list[str]:
 
 
 def run_folders(incomplete: str) -> list[str]:
-    """Folders with a run that begin so, and those one level below. Where there are none, shells offer files."""
-    found = (path for deep in ("*", "*/*") for path in iglob(f"{escape(incomplete)}{deep}/config.toml"))
+    """Run folders that begin with `incomplete`, or lie one level below. If there are none, shells offer files."""
+    found = (path for pattern in ("*", "*/*") for path in iglob(f"{escape(incomplete)}{pattern}/config.toml"))
     return sorted({str(Path(path).parent) for path in found})

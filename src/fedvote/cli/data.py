@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import names_of, presets
+from fedvote.cli.completion import names_of
 from fedvote.cli.help import WholeSentences
-from fedvote.cli.options import Settings
+from fedvote.cli.options import Settings, Source
 
 data_app = typer.Typer(
     cls=WholeSentences, help="Get, check and look at datasets.", no_args_is_help=True, rich_markup_mode=None
 )
 
 DataName = Annotated[
-    str, typer.Argument(help="A dataset, as `list datasets` names it.", autocompletion=names_of("datasets"))
+    str, typer.Argument(help="A dataset: one of `fedvote list datasets`.", autocompletion=names_of("datasets"))
 ]
-Folder = Annotated[Path | None, typer.Option("--dir", help="Where datasets are; else $FEDVOTE_DATA or the cache.")]
+Folder = Annotated[Path | None, typer.Option("--dir", help="Folder of datasets; default: $FEDVOTE_DATA or the cache.")]
 
 
 @data_app.command(name="get")
 def data_get(name: DataName, folder: Folder = None) -> None:
-    """Download a dataset from its publisher, check it, and resume what was cut off."""
+    """Download a dataset from its publisher and check it; an interrupted download resumes."""
     from fedvote.data import check, data_folder, get
     from fedvote.runs.progress import downloading
 
@@ -37,7 +37,7 @@ def data_get(name: DataName, folder: Folder = None) -> None:
 
 @data_app.command(name="check")
 def data_check(name: DataName, folder: Folder = None) -> None:
-    """Say what is there and whether it is whole; exit code 2 if anything is missing or damaged."""
+    """Check a dataset's files; exit code 2 if one is missing or damaged."""
     from fedvote.data import check
 
     statuses = check(name, folder)
@@ -49,13 +49,8 @@ def data_check(name: DataName, folder: Folder = None) -> None:
 
 
 @data_app.command(name="show")
-def data_show(
-    source: Annotated[
-        str, typer.Argument(metavar="[PRESET | FILE.toml]", help="Whose clients.", autocompletion=presets)
-    ] = "quickstart",
-    set: Settings = None,
-) -> None:
-    """Draw which client has which classes in a configuration."""
+def data_show(source: Source = "quickstart", set: Settings = None) -> None:
+    """Draw which client of a configuration has which classes."""
     from rich.console import Console
 
     from fedvote.runs.config import read

@@ -1,4 +1,4 @@
-"""Where the command line starts, and the one place where errors become exit codes."""
+"""The start of the command line, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fedvote.errors import FedVoteError
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; a mistake of the user's is one sentence and exit code 2."""
+    """Run the command line; a user's mistake becomes one sentence and exit code 2."""
     code: Any = 0
     try:
         code = app(arguments, prog_name="fedvote", standalone_mode=False)
     except FedVoteError as error:
         code = _complain(str(error))
-    except OSError as error:  # a place that cannot be read or written
+    except OSError as error:  # a file that cannot be read or written
         code = _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     except typer.Exit as stop:
         code = stop.exit_code

@@ -1,4 +1,4 @@
-"""`fedvote export`: a run's network for other programs."""
+"""`fedvote export`: write a run's network for other programs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ def export(
         str, typer.Option(help="The format: onnx, or c for small devices.", autocompletion=one_of("onnx", "c"))
     ] = "onnx",
     out: Annotated[
-        Path | None, typer.Option(help="The file, or a folder for it; else network.FORMAT beside the run's own.")
+        Path | None, typer.Option(help="Output file or folder; default: network.FORMAT in the run folder.")
     ] = None,
-    int8: Annotated[bool, typer.Option("--int8", help="Activations of 8 bits: faster. Needs the run's data.")] = False,
-    test: Annotated[bool, typer.Option("--test", help="Also judge the file on the run's test data.")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="8-bit activations: faster. Needs the run's data.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Also measure accuracy on the run's test data.")] = False,
 ) -> None:
-    """Write the deployed network of a run for other programs, its votes packed into bits or trits."""
+    """Write a run's deployed network as ONNX or C, its votes packed into bits or trits."""
     from fedvote.export.export_run import export_run
 
     made, accuracy = export_run(run, to, out, int8, test)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
-    tried = (
-        "its answers could not be tried here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
-    )
-    typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {tried}")
+    checked = "answers not checked here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
+    typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {checked}")
     if accuracy is not None:
         typer.echo(f"accuracy on the test data: {accuracy:.2%}")

@@ -1,4 +1,4 @@
-"""Help as plain text, with whole sentences."""
+"""Help as plain text, in whole sentences."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import click
 import typer._completion_classes
 import typer.core
 
-# Our help is plain text. With rich installed, typer escapes its brackets, and breaks it into lines for shells.
+# Our help is plain text. If rich is installed, typer would escape its brackets, and break it into lines for shells.
 typer.core.HAS_RICH = False
 typer._completion_classes._sanitize_help_text = lambda text: text
 
 
 class WholeSentences(typer.core.TyperGroup):
-    """A group that wraps the sentence about each command. click would cut it off at the terminal's width."""
+    """A command group that wraps the sentence about each command; click would cut it at the terminal's width."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,4 +1,4 @@
-"""`fedvote cost` and `fedvote bench`: what a network costs, and how fast this machine is."""
+"""`fedvote cost` and `fedvote bench`: the cost of a network, and the speed of this machine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def cost(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="A network by its name, or your own as FILE.py:NAME.",
+            help="A network's name, or your own as FILE.py:NAME.",
             autocompletion=names_of("models"),
         ),
     ],
-    shape: Annotated[str, typer.Option(help="Of one input.")] = "3x32x32",
-    classes: Annotated[int, typer.Option(min=1, help="How many outputs.")] = 10,
-    inputs: Annotated[int, typer.Option(min=1, help="Of how many inputs; the paper counts 100.")] = 1,
+    shape: Annotated[str, typer.Option(help="Shape of one input.")] = "3x32x32",
+    classes: Annotated[int, typer.Option(min=1, help="Number of classes.")] = 10,
+    inputs: Annotated[int, typer.Option(min=1, help="Number of inputs; the paper counts 100.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
@@ -41,26 +41,26 @@ def bench(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="None given: say which there are.", autocompletion=names_of("benchmarks")
+            metavar="[NAME]", help="A benchmark; without a name, list them.", autocompletion=names_of("benchmarks")
         ),
     ] = None,
-    file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
-    page: Annotated[Path | None, typer.Option(help="Also draw them, as a web page.")] = None,
+    file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this file.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write them as a web page with charts.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="ROW", help="Only this row; repeatable.")] = None,
     model: Annotated[
         list[str] | None, typer.Option(help="Only this network; repeatable.", autocompletion=names_of("models"))
     ] = None,
-    clients: Annotated[list[int] | None, typer.Option(help="Only so many clients; repeatable.")] = None,
-    preset: Annotated[str | None, typer.Option(help="What to run, where the benchmark runs one.")] = None,
+    clients: Annotated[list[int] | None, typer.Option(help="Only this number of clients; repeatable.")] = None,
+    preset: Annotated[str | None, typer.Option(help="The preset, for benchmarks that run one.")] = None,
     set: Settings = None,
-    rounds: Annotated[int | None, typer.Option(help="Of every run; else as many as the benchmark has.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of every run; default: the benchmark's.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
 ) -> None:
-    """Measure speed and bytes on this machine. A benchmark refuses options that it has no use for."""
+    """Measure speed and bytes on this machine. A benchmark refuses options that it does not use."""
     from fedvote.studies.bench import bench as measure
 
     if name is None:
         list_names("benchmarks")
         return
-    asked = {"model": model, "clients": clients, "only": only, "preset": preset, "set": set, "rounds": rounds}
-    typer.echo(measure(name, file, page, **asked, device=device))
+    options = {"model": model, "clients": clients, "only": only, "preset": preset, "set": set, "rounds": rounds}
+    typer.echo(measure(name, file, page, **options, device=device))

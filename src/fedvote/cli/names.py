@@ -1,4 +1,4 @@
-"""`fedvote list` and `fedvote keys`: what a configuration can say."""
+"""`fedvote list` and `fedvote keys`: the names and keys that a configuration can have."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from fedvote.runs.catalogue import KINDS, catalogue
 def list_names(
     kind: Annotated[
         str | None,
-        typer.Argument(
-            help="methods, reputations, datasets, models, partitions, presets, ...", autocompletion=one_of(*KINDS)
-        ),
+        typer.Argument(help=f"List only this kind: {', '.join(KINDS)}.", autocompletion=one_of(*KINDS)),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What can be named in a configuration."""
-    known = catalogue(kind)
+    """List the methods, models, datasets and other parts that a configuration can name."""
+    names = catalogue(kind)
     if as_json:
-        typer.echo(json.dumps(known, indent=2))
+        typer.echo(json.dumps(names, indent=2))
         return
-    for title, entries in known.items():
+    for title, entries in names.items():
         typer.echo(f"{title}:")
         for name, about in entries.items():
             typer.echo(f"  {name:18}  {about}")
@@ -37,12 +35,12 @@ def keys(
     start: Annotated[
         str,
         typer.Argument(
-            help="Only those that begin so: method, federation.cohort, method=FILE.py:NAME, ...",
+            help="Show only keys that begin with this: method, federation.cohort, method=FILE.py:NAME, ...",
             autocompletion=configuration_keys,
         ),
     ] = "",
 ) -> None:
-    """Every key of a configuration, with its default and meaning."""
+    """Show every key of a configuration, with its default and meaning."""
     from fedvote.runs.keys import settings
 
     of = None

@@ -1,4 +1,4 @@
-"""`fedvote report`: a page about runs."""
+"""`fedvote report`: write a web page about runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fedvote.cli.completion import run_folders
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR...", help="Run folders, or those of sweeps.", autocompletion=run_folders),
+        typer.Argument(metavar="DIR...", help="Run folders or sweep folders.", autocompletion=run_folders),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The page; else report.html in the folder, or compare.html here for several.")
+        Path | None, typer.Option(help="Output file; default: report.html in DIR, or compare.html here for several.")
     ] = None,
 ) -> None:
-    """One page about one run, or about several side by side."""
+    """Write one web page about a run, or about several side by side."""
     from fedvote.report import write_report
 
     typer.echo(write_report(folders, out or (Path("compare.html") if folders[1:] else folders[0] / "report.html")))

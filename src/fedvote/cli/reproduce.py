@@ -1,4 +1,4 @@
-"""`fedvote reproduce`: the paper's figures and tables."""
+"""`fedvote reproduce`: measure the paper's figures and tables."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def reproduce(
         str | None,
         typer.Argument(
             metavar="[EXPERIMENT | all]",
-            help="None given: say which there are.",
+            help="An experiment; without a name, list them.",
             autocompletion=names_of("experiments", "all"),
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How often each run is repeated, with seeds 0, 1, ...")] = 3,
-    rounds: Annotated[int | None, typer.Option(help="Of every run; else as many as the experiment has.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of every configuration, with seeds 0, 1, ...")] = 3,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of every run; default: the experiment's.")] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="ROW", help="Only this line, row or column; repeatable.")
+        list[str] | None, typer.Option(metavar="ROW", help="Only this row, line or column; repeatable.")
     ] = None,
     set: Settings = None,
     device: Device = "auto",
-    out: Annotated[Path, typer.Option(help="Where run folders and pages go.")] = Path("runs/paper"),
+    out: Annotated[Path, typer.Option(help="Folder for run folders and pages.")] = Path("runs/paper"),
 ) -> None:
-    """Run the paper's figures and tables, or another experiment; started again, it goes on where it was."""
+    """Measure the paper's figures and tables, or another experiment; the same command resumes it."""
     from fedvote.studies.experiments import EXPERIMENTS, Asked
     from fedvote.studies.experiments.reproduce import report_on
 
@@ -42,5 +42,5 @@ def reproduce(
         for name in EXPERIMENTS if experiment == "all" else [experiment]:
             typer.echo(report_on(name, asked, out))
     except KeyboardInterrupt:
-        typer.echo("stopped; the same command goes on where it was", err=True)
+        typer.echo("stopped; the same command resumes", err=True)
         raise typer.Exit(130) from None

@@ -13,17 +13,20 @@ from fedvote.cli.options import Device, Settings
 
 def run(
     source: Annotated[
-        str | None, typer.Argument(metavar="[PRESET | FILE.toml]", help="What to run.", autocompletion=presets)
+        str | None,
+        typer.Argument(
+            metavar="[PRESET | FILE.toml]", help="A preset or a TOML file; default: quickstart.", autocompletion=presets
+        ),
     ] = None,
     set: Settings = None,
     device: Device = "auto",
-    seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Short for --set seed=N.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run folder; else runs/NAME.", autocompletion=run_folders)
+        Path | None, typer.Option(help="Run folder; default: runs/NAME.", autocompletion=run_folders)
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
 ) -> None:
-    """Train a federation (the preset quickstart, unless told otherwise) and write a run folder with a report."""
+    """Train one federation; write its metrics, network and report into a run folder."""
     from fedvote.report import write_report
     from fedvote.runs.experiment import configure, warnings_for
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted
@@ -41,15 +44,15 @@ def run(
         for snapshot in watch(snapshots, config.rounds, done, sent):
             done = snapshot.round
     except KeyboardInterrupt:
-        go_on = f"; go on with: fedvote run --resume --out {folder.path}" if folder.config() else ""
-        typer.echo(f"stopped after round {done} of {config.rounds}{go_on}", err=True)
+        advice = f"; resume with: fedvote run --resume --out {folder.path}" if folder.config() else ""
+        typer.echo(f"stopped after round {done} of {config.rounds}{advice}", err=True)
         raise typer.Exit(130) from None
     page = write_report([folder.path], folder.path / "report.html")
     records = RunFolder(folder.path).metrics()
     last, lost = records[-1], [record for record in records if uncounted(record)]
     if lost:
         why = next(iter(lost[-1]["refused"].values()))
-        typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds nobody was counted; in the last, {why}", err=True)
+        typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds no message counted; in the last, {why}", err=True)
     network = folder.path / NETWORK
     typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")

@@ -1,4 +1,4 @@
-"""Names that a configuration knows, read from the package's source text: to import them would be to load torch."""
+"""The names and keys of a configuration, parsed from the package's source: importing it would load torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def configuration_keys() -> list[str]:
 
 
 def _keys(module: str, name: str, path: str) -> Iterator[str]:
-    """The fields of a dataclass and of the parts that it holds; nothing, where the name is of no class of ours."""
+    """The fields of a dataclass and of its parts; nothing if the name is no class of this package."""
     home, kind = _find(module, name)
     if not isinstance(kind, ast.ClassDef):
         return
@@ -32,13 +32,13 @@ def _keys(module: str, name: str, path: str) -> Iterator[str]:
         if not isinstance(slot, ast.AnnAssign) or ast.unparse(slot.annotation).startswith("ClassVar"):
             continue
         key = path + ast.unparse(slot.target)
-        made = ast.unparse(slot.value.func) if isinstance(slot.value, ast.Call) else ""
-        parts = [] if made == "field" else list(_keys(home, made, f"{key}."))
+        called = ast.unparse(slot.value.func) if isinstance(slot.value, ast.Call) else ""
+        parts = [] if called == "field" else list(_keys(home, called, f"{key}."))
         yield from parts or [key]
         if registry := _registry(slot.value):
-            where, table = _table(home, registry)
+            table_home, table = _table(home, registry)
             for part in table.values:
-                yield from _keys(where, ast.unparse(part), f"{key}.")
+                yield from _keys(table_home, ast.unparse(part), f"{key}.")
 
 
 def _registry(value: ast.expr | None) -> str | None:
@@ -56,14 +56,14 @@ def _table(module: str, name: str) -> tuple[str, ast.Dict]:
 
 
 def _find(module: str, name: str) -> tuple[str, ast.AST | None]:
-    """Where a name is defined, and its class or its value; None for what is not ours."""
+    """The module that defines a name, and the class or value; None if no module of this package does."""
     found = _definitions(module).get(name)
     return _find(found, name) if isinstance(found, str) else (module, found)
 
 
 @cache
 def _definitions(module: str) -> dict[str, ast.AST | str | None]:
-    """What a module has under its names: classes, values, and for what it imports, the name of that module."""
+    """Name -> class, value, or for an imported name the module that it comes from."""
     folder = PACKAGE.parent.joinpath(*module.split("."))
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     found: dict[str, ast.AST | str | None] = {}

@@ -1,4 +1,4 @@
-"""`fedvote sweep`: one configuration over many values."""
+"""`fedvote sweep`: run one configuration with many values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def sweep(
     source: Annotated[str, typer.Argument(metavar="PRESET | FILE.toml", help="What to run.", autocompletion=presets)],
     over: Annotated[
         list[str],
-        typer.Option(metavar="A.B=V1,V2,...", help="Values to try, or paper-grid; repeatable.", autocompletion=keys),
+        typer.Option(metavar="A.B=V1,V2,...", help="Values of a key, or paper-grid; repeatable.", autocompletion=keys),
     ],
     set: Settings = None,
     device: Device = "auto",
-    out: Annotated[Path | None, typer.Option(help="Where the run folders go; else runs/sweep-NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for run folders; default: runs/sweep-NAME.")] = None,
 ) -> None:
-    """Run one configuration over many values, find the best; started again, it goes on where it was."""
+    """Run one configuration with many values and find the best; the same command resumes it."""
     from fedvote.report import write_report
     from fedvote.runs.sweep import best, means, save
     from fedvote.runs.sweep import sweep as run_sweep
@@ -33,7 +33,7 @@ def sweep(
             done.append(point)
             typer.echo(str(point))
     except KeyboardInterrupt:
-        typer.echo(f"stopped after {len(done)} runs; the same command goes on where it was", err=True)
+        typer.echo(f"stopped after {len(done)} runs; the same command resumes", err=True)
         raise typer.Exit(130) from None
     save(done, folder / "sweep.json")
     if len(averages := means(done)) < len(done):
@@ -42,4 +42,4 @@ def sweep(
     page = write_report([point.folder for point in done], folder / "report.html")
     typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
     if not all(point.validated for point in done):
-        typer.echo("that was chosen by the test examples; --set data.validation=0.1 chooses by held-out training ones")
+        typer.echo("chosen by the test examples; --set data.validation=0.1 chooses by held-out training examples")

@@ -1,4 +1,4 @@
-"""What people look at: one self-contained page about one run or several."""
+"""Reports: one self-contained web page about one run or several."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["write_report"]
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
-    """Write the page about these run folders to `out`, whole or not at all, and return where it lies."""
+    """Write the page about these run folders to `out`, atomically; returns `out`."""
     text = page(read_runs(folders))
     if out.is_dir():
-        raise ConfigError(f"{out} is a folder, and the report is one file: give a name such as {out / 'report.html'}.")
+        raise ConfigError(f"{out} is a folder, expected a file: give a name such as {out / 'report.html'}.")
     write(out, text)
     return out

@@ -1,4 +1,4 @@
-"""Axes: where a value lies between two ends, and which round numbers are written beside it."""
+"""Axes: the place of a value between two ends, and the round numbers at the ticks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def steps_between(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def percent_axis(values: Sequence[float]) -> Axis:
-    """From the round number below the data to the one above it, within 0 and 100."""
+    """An axis from the round number below the data to the one above, within 0 and 100."""
     low, high = min(values), max(values)
-    if high - low < 2:  # a narrower window would show noise as if it were progress
+    if high - low < 2:  # a narrower axis would make noise look like progress
         low, high = (low + high) / 2 - 1, (low + high) / 2 + 1
     step = step_size(high - low, 5)
     low, high = max(0, math.floor(low / step) * step), min(100, math.ceil(high / step) * step)
@@ -49,7 +49,7 @@ def axis_from_zero(high: float, *, whole: bool = False) -> Axis:
 
 
 def log_axis(low: float, high: float) -> Axis:
-    """Between two different positive ends: 1, 2, 5 of every decade, or decades alone where those are many."""
+    """An axis between two different positive ends, with ticks at 1, 2, 5 of every decade, or at 1 if those are many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1, 2, 5) if high / low < 200 else (1,)
     ticks = (factor * 10.0**decade for decade in decades for factor in factors)

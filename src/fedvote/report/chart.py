@@ -1,4 +1,4 @@
-"""A chart of accuracies, drawn for a page or for a file of its own, and the page around charts and tables."""
+"""A line chart, for a page or an SVG file, and a page of charts and tables."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from fedvote.report.axis import Axis, percent_axis
 from fedvote.report.headline import NONE
 from fedvote.report.lines import LegendKey, Point, Series, colour_style, legend, line_chart
 from fedvote.report.markup import Html, join, tag
-from fedvote.report.page import in_common, shell
+from fedvote.report.page import heading, in_common, shell
 from fedvote.report.svg import line_svg
 from fedvote.runs.config import Config
 
 Measured = Sequence[float | None]
-"""Accuracies between 0 and 1; None where none was measured."""
+"""Accuracies between 0 and 1; None: not measured."""
 
 ORACLE = "oracle"
 
 
-def points_of_100(value: float) -> str:
+def show_percent(value: float) -> str:
     return f"{value:.4g}\u202f%"
 
 
@@ -32,11 +32,11 @@ class Chart:
     x_name: str
     y: Axis
     note: str = ""  # beside the title
-    show: Callable[[float], str] = points_of_100  # writes a y value
+    show: Callable[[float], str] = show_percent  # writes a y value
 
     @property
     def keys(self) -> list[LegendKey]:
-        """Those of lines that have points."""
+        """The legend of the lines that have points."""
         return [LegendKey(each.tokens[0], each.name, each.colour, each.dash) for each in self.series if each.points]
 
     def figure(self) -> Html:
@@ -44,7 +44,7 @@ class Chart:
         return tag("figure", drawn, data_chart="lines")
 
     def panel(self) -> Html:
-        """With its title, under a legend that it has in common with others."""
+        """The chart with its title, but without its legend, which several panels share."""
         drawn = line_chart(self.title, self.series, self.x, self.y, self.x_name, self.show)
         return tag("figure", tag("figcaption", self.title, tag("small", self.note)), drawn, data_chart="lines")
 
@@ -60,20 +60,18 @@ class Page:
     charts: Sequence[Chart]
 
     def html(self) -> str:
-        pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in self.facts.items()]
-        head = tag("header", tag("p", "fedvote", class_="brand"), tag("h1", self.title), tag("dl", *pairs))
-        return shell(self.title, join(head, tag("main", *self.sections)))
+        return shell(self.title, join(heading(self.title, self.facts), tag("main", *self.sections)))
 
 
 def panels(charts: Sequence[Chart]) -> Html:
-    """Small charts under one legend."""
+    """Small charts under a shared legend."""
     keys = {key.token: key for chart in charts for key in chart.keys}
     drawn = tag("div", *(chart.panel() for chart in charts), class_="panels")
     return tag("div", legend([keys[token] for token in sorted(keys)]), drawn, class_="multiples")
 
 
 def look(name: str, names: Sequence[str]) -> tuple[int, str]:
-    """Colour and dash. Black dashes are the oracle's; from the seventh on, lines are darker and dotted."""
+    """A line's colour and dash: black and dashed for the oracle; from the seventh line on, darker and dotted."""
     if name == ORACLE:
         return 6, "dashed"
     index = [each for each in names if each != ORACLE].index(name)
@@ -85,19 +83,19 @@ def swatch(name: str, names: Sequence[str]) -> Html:
 
 
 def line(name: str, names: Sequence[str], xs: Sequence[float], ys: Measured, note: Callable[[int], str]) -> Series:
-    """What was not measured has no point; `note` says what stands above the i-th in its tooltip."""
+    """A line with a point for every measured y; `note` is the heading of the i-th point's tooltip."""
     pairs = enumerate(zip(xs, ys, strict=True))
     points = tuple(Point(x, 100 * y, note(i)) for i, (x, y) in pairs if y is not None)
     return Series(name, *look(name, names), (f"line-{names.index(name):02}",), points)
 
 
 def accuracy_axis(series: Sequence[Series]) -> Axis:
-    """One for all charts that are looked at side by side."""
+    """The y axis that fits all these lines."""
     return percent_axis([point.y for each in series for point in each.points] or [0])
 
 
 def facts_of(configs: Sequence[Config], environment: Mapping[str, str], rounds: Sequence[int]) -> dict[str, str]:
-    """What the header says of these configurations."""
+    """The header's facts about these configurations."""
     return {
         "data": in_common([config.data.name for config in configs]),
         "model": in_common([config.model.name for config in configs]),

@@ -1,4 +1,4 @@
-"""The few numbers that sum a run up, and how numbers are written."""
+"""The few numbers that summarise a run, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def percent(share: float | None) -> str:
 
 
 def spread(shares: Sequence[float]) -> str:
-    """In percent, the mean, and the standard deviation where there are several."""
+    """The mean in percent, with the standard deviation if there are several shares."""
     if not shares:
         return ""
     deviation = f" ± {100 * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
@@ -41,7 +41,7 @@ def decimal(value: float | None) -> str:
 
 
 def size(nbytes: float | None) -> str:
-    """Megabytes, or kilobytes where those would be a small fraction."""
+    """Bytes as megabytes, or as kilobytes below 0.1 MB."""
     if nbytes is None:
         return NONE
     return f"{decimal(nbytes / 1e6)}\u202fMB" if nbytes >= 1e5 else f"{decimal(nbytes / 1e3)}\u202fkB"
@@ -80,17 +80,17 @@ def traffic(run: Run) -> list[Headline]:
     fewer = f"{decimal(FLOAT32_BITS / up)}\N{MULTIPLICATION SIGN}" if up else NONE
     total = sum(run.column("uplink_bytes"))
     return [
-        Headline("Uplink per client and round", size(uplink_of_one(run)), f"{size(total)} in all"),
+        Headline("Uplink per client and round", size(uplink_per_client(run)), f"{size(total)} in total"),
         Headline("Bits per weight up", decimal(up), f"{decimal(down)} down"),
-        Headline("Less than float32", fewer, f"{FLOAT32_BITS} bits up"),
+        Headline("Smaller than float32", fewer, f"{FLOAT32_BITS} bits per weight"),
     ]
 
 
-def uplink_of_one(run: Run) -> float | None:
-    """Bytes that a client sends in a round, on average over the rounds that name their clients."""
-    named = [record for record in run.rounds if record.get("clients")]
-    turns = sum(len(record["clients"]) for record in named)
-    return sum(number(record, "uplink_bytes") or 0 for record in named) / turns if turns else None
+def uplink_per_client(run: Run) -> float | None:
+    """Mean bytes that one client sends in a round, over the rounds that name their clients."""
+    records = [record for record in run.rounds if record.get("clients")]
+    turns = sum(len(record["clients"]) for record in records)
+    return sum(number(record, "uplink_bytes") or 0 for record in records) / turns if turns else None
 
 
 def time_taken(run: Run) -> Headline:

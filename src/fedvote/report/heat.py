@@ -1,4 +1,4 @@
-"""Heat maps: a row a client. Cells of one shade are one path, so hundreds of clients stay a light page."""
+"""Heat maps, one row a client. Cells of one shade share one path: even hundreds of clients make a small page."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from fedvote.report.markup import Html, data_block, join, tag
 
 SHADES = 20
-"""Shades from almost nothing to the largest value. Nothing at all has a shade of its own, 0."""
+"""Shades of values above 0, up to the largest. Zero is shade 0."""
 
-TALLEST = 1200
-"""Pixels; beyond it the rows of a very large federation grow thinner than a pixel."""
+MOST_PIXELS = 1200
+"""Height of a map at most: rows of very large federations are thinner than a pixel."""
 
 Cells = Sequence[Sequence[float | None]]
-"""A value for each row and column; None where there is none."""
+"""Values by row and column; None: no value."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class HeatMap:
     row_name: str
     column_name: str
     unit: str
-    empty: str = ""  # what the tooltip says about a cell that is None
+    empty: str = ""  # the tooltip's text for a cell that is None
     marked: Collection[str] = ()  # rows with a stripe beside them
     mark_name: str = ""
-    totals: str = ""  # the heading of a bar for each row's sum; none where it is empty
+    totals: str = ""  # the heading of the bars of row sums; empty: no bars
 
 
 def shade(value: float, largest: float) -> int:
-    """Rounded up, so that whatever is not nothing can be seen."""
+    """A value's shade, rounded up: every value above 0 can be seen."""
     return min(SHADES, math.ceil(SHADES * value / largest)) if value > 0 and largest > 0 else 0
 
 
 def row_pixels(rows: int) -> float:
-    return min(TALLEST / rows, max(3, min(26, 560 // rows)))
+    return min(MOST_PIXELS / rows, max(3, min(26, 560 // rows)))
 
 
 def heat_map(heat: HeatMap) -> Html:
@@ -81,7 +81,7 @@ def drawing(heat: HeatMap, *, gaps: bool) -> Html:
 
 
 def shade_style(level: int) -> str:
-    """Linear, with a first shade that can be told from nothing."""
+    """Linear in the level, but the first shade differs visibly from zero."""
     return f"--shade: {0 if level == 0 else 6 + 94 * level / SHADES:.0f}%"
 
 
@@ -99,19 +99,19 @@ def totals(heat: HeatMap) -> Html:
 
 
 def strip(width: float, height: int, path: str) -> Html:
-    """A drawing beside the map whose rows are the map's rows."""
+    """A drawing beside the map, row by row."""
     box = f"0 0 {width} {height}"
     return tag("svg", tag("path", d=path), viewBox=box, preserveAspectRatio="none", aria_hidden="true")
 
 
 def label_stride(count: int, room: float, each: float) -> int:
-    """Every how manieth label fits: 1, 2, 5, 10, ..."""
+    """The smallest of 1, 2, 5, 10, ... such that every n-th label fits into the room."""
     strides = (factor * power for power in (1, 10, 100, 1000, 10_000) for factor in (1, 2, 5))
     return next(stride for stride in strides if stride * room >= count * each)
 
 
 def first_number(names: Sequence[str]) -> int:
-    """Where counting starts, so that round numbers are the ones that are labelled."""
+    """The number of the first label, so that labels stand at round numbers."""
     return int(names[0]) if names[0].isdecimal() else 0
 
 
@@ -126,7 +126,7 @@ def row_labels(heat: HeatMap, pixels: float) -> Html:
 
 
 def column_labels(columns: Sequence[str], each: float, *, upright: bool) -> Html:
-    """On a narrow screen the labels of the class `wide` go away, so that the others keep their room."""
+    """Labels below the map. A narrow screen hides those of the class `wide`."""
     wide, narrow = label_stride(len(columns), 800, each), label_stride(len(columns), 230, each)
     first = first_number(columns)
     spans = [
@@ -148,7 +148,7 @@ def scale_key(heat: HeatMap) -> Html:
 
 
 def chart_data(heat: HeatMap) -> dict[str, object]:
-    """For the tooltip: what every cell says."""
+    """The tooltips of all cells."""
     rows = [f"{heat.row_name} {row}" + (f" ({heat.mark_name})" if row in heat.marked else "") for row in heat.rows]
     columns = [f"{heat.column_name} {column}" for column in heat.columns]
     return {"rows": rows, "columns": columns, "cells": heat.cells, "unit": heat.unit, "empty": heat.empty}

@@ -1,4 +1,4 @@
-"""The tables of the page: runs side by side, refused ballots, rounds, and the configuration."""
+"""The tables of the page: runs side by side, events, rounds, and the configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedvote.report.markup import Html, join, tag
 from fedvote.report.run_page import Record, Run, number
 
 Keys = tuple[str, ...]
-"""Where a value stands in a configuration."""
+"""The path to a value in a configuration."""
 
 ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "accuracy": ("Deployed", percent),
@@ -39,18 +39,18 @@ EVENTS = {
     "turned_away": "turned away",
     "returned": "came back",
 }
-"""What may happen to votes, as metrics.jsonl and as the page name it."""
+"""Event in metrics.jsonl -> its name on the page."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], class_: str | None = None) -> Html:
-    """The first cell of a row is its heading. A table that is too wide scrolls by itself, not the page."""
+    """A table; the first cell of a row is its heading. If it is too wide, it scrolls, not the page."""
     top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
     body = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
     return tag("div", tag("table", top, tag("tbody", *body), class_=class_), class_="scroll", tabindex="0")
 
 
 def comparison_table(runs: Sequence[Run]) -> Html:
-    """The headline numbers, a row a run, beside the colour that the run has in the charts."""
+    """The headline numbers, one row a run, each with its colour in the charts."""
     names = [join(tag("i", class_="swatch", style=colour_style(index)), run.name) for index, run in enumerate(runs)]
     head = ["Run", *(headline.label for headline in headlines(runs[0]))]
     rows = [
@@ -61,13 +61,13 @@ def comparison_table(runs: Sequence[Run]) -> Html:
 
 
 def seeds_table(runs: Sequence[Run]) -> Html | None:
-    """Mean and standard deviation over runs that differ in their seed alone; None where there are no such runs."""
+    """Mean and standard deviation over runs that differ only in their seed; None if there are no such runs."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         common = {key: value for key, value in run.config.items() if key != "seed"} | {"done": len(run.rounds)}
         groups.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
     rows = [seeds_row(group) for group in groups.values() if len({run.setting("seed") for run in group}) > 1]
-    return table(["Runs", "Seeds", "Deployed", "Float", "Uplink in all"], rows, "numbers") if rows else None
+    return table(["Runs", "Seeds", "Deployed", "Float", "Uplink in total"], rows, "numbers") if rows else None
 
 
 def seeds_row(runs: Sequence[Run]) -> list[str]:
@@ -97,36 +97,36 @@ def round_row(record: Record) -> list[str]:
 
 
 def events_table(run: Run) -> Html | None:
-    """Which votes did not count, why and when, and who came back; None where nothing happened."""
+    """Votes that did not count, with reasons and rounds, and clients that came back; None if there are none."""
     rounds: dict[tuple[str, str, str], list[int]] = {}
     for record in run.rounds:
-        for event, what in EVENTS.items():
-            for client, reason in happened(record.get(event)):
-                rounds.setdefault((what, client, reason), []).append(record["round"])
+        for event, name in EVENTS.items():
+            for client, reason in clients_and_reasons(record.get(event)):
+                rounds.setdefault((name, client, reason), []).append(record["round"])
     if not rounds:
         return None
     order = list(EVENTS.values())
     ordered = sorted(rounds.items(), key=lambda item: (order.index(item[0][0]), len(item[0][1]), item[0]))
-    rows = [[what, client, reason, str(len(when)), spans(when)] for (what, client, reason), when in ordered]
+    rows = [[name, client, reason, str(len(when)), spans(when)] for (name, client, reason), when in ordered]
     return table(["Event", "Client", "Reason", "Times", "Rounds"], rows)
 
 
-def happened(event: object) -> list[tuple[str, str]]:
-    """Clients and reasons, of an event that names both, or clients alone."""
+def clients_and_reasons(event: object) -> list[tuple[str, str]]:
+    """The clients of an event, each with its reason, or with "" if the event has none."""
     if isinstance(event, Mapping):
         return [(str(client), reason if isinstance(reason, str) else "") for client, reason in event.items()]
     return [(str(client), "") for client in event] if isinstance(event, list) else []
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 5 as 1-3, 5 with an en dash: neighbours keep the same distance to their place in the list."""
-    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    """1, 2, 3, 5 as 1-3, 5 with an en dash."""
+    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])  # in a span, number - index is constant
     runs = [[value for _, value in group] for _, group in groups]
     return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}\N{EN DASH}{run[-1]}" for run in runs)
 
 
 def configuration(runs: Sequence[Run]) -> Html:
-    """Small tables for one run; one table with a column a run for several, where rows that differ stand out."""
+    """Small tables for one run; for several, one table with a column a run, in which differing rows stand out."""
     flat = [dict(flatten(run.config)) for run in runs]
     groups: dict[str, list[Keys]] = {}
     for path in dict.fromkeys(path for settings in flat for path in settings):
@@ -158,7 +158,7 @@ def flatten(config: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, 
 
 
 def written(value: object) -> str:
-    """As a person writes it: true and not True, a list by its items."""
+    """A value as a person writes it: true instead of True, a list by its items."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

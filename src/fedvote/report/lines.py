@@ -1,4 +1,4 @@
-"""Line charts: series in, a figure out. The drawing stretches with the page; its labels are text and do not."""
+"""Line charts: series in, a figure out. The drawing stretches with the page; the labels, which are text, do not."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from fedvote.report.axis import Axis
 from fedvote.report.markup import Html, data_block, join, tag
 
 COLOURS = 7
-"""How many --c0, --c1, ... the style sheet has."""
+"""Number of colours --c0, --c1, ... in the style sheet."""
 
 MOST_DOTS = 30
-"""Beyond as many points, the dots of a line would run into each other."""
+"""A line with more points has no dots: they would overlap."""
 
 SIZE = 1000
-"""The side of the drawing's own square, which the page stretches to any shape."""
+"""Side of the drawing, a square that the page stretches to any shape."""
 
 
 @dataclass(frozen=True)
 class Point:
     x: float
     y: float
-    note: str  # what the tooltip says above the values
+    note: str  # the heading of the tooltip
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LegendKey:
 
 
 def colour_style(colour: int | None) -> str:
-    """Seven colours, then the same ones mixed with the colour of the text."""
+    """Seven colours, then the same mixed with the text's colour."""
     if colour is None:
         return "--series: var(--soft)"
     plain = f"var(--c{colour % COLOURS})"
@@ -54,14 +54,14 @@ def line_chart(
     label: str, series: Sequence[Series], x: Axis, y: Axis, x_name: str, show: Callable[[float], str],
     keys: Sequence[LegendKey] = (), hidden: Collection[str] = (),
 ) -> Html:  # fmt: skip
-    """`show` writes a y value; the keys named in `hidden` start switched off."""
+    """A chart with its legend. `show` writes a y value; legend keys in `hidden` start switched off."""
     plot = tag("div", drawing(label, series, x, y, hidden), class_="plot")
     frame = tag("div", y_labels(y, show), plot, x_labels(x), tag("div", x_name, class_="axis-name"), class_="frame")
     return join(legend(keys, hidden) if keys else "", frame, data_block(chart_data(series, x, y, show)))
 
 
 def legend(keys: Sequence[LegendKey], hidden: Collection[str] = ()) -> Html:
-    """It rules over all lines that lie beside it, in one chart or in several."""
+    """Buttons that show and hide the lines of all charts beside the legend."""
 
     def button(key: LegendKey) -> Html:
         sample = tag("svg", tag("path", d="M2 5h28", class_=key.dash), viewBox="0 0 32 10", aria_hidden="true")
@@ -75,7 +75,7 @@ def legend(keys: Sequence[LegendKey], hidden: Collection[str] = ()) -> Html:
 def drawing(
     label: str, series: Sequence[Series], x: Axis, y: Axis, hidden: Collection[str] = (), **size: object
 ) -> Html:
-    """`size`: width and height, where it lies inside another drawing."""
+    """Grid and lines as SVG. `size`: width and height, if it lies inside another drawing."""
     grid = "".join(f"M0 {SIZE * (1 - y.at(tick)):.1f}h{SIZE}" for tick in y.ticks)
     grid += "".join(f"M{SIZE * x.at(tick):.1f} 0v{SIZE}" for tick in x.ticks)
     lines = [line(each, x, y, off=not set(each.tokens).isdisjoint(hidden)) for each in series]
@@ -88,7 +88,7 @@ def drawing(
 def line(series: Series, x: Axis, y: Axis, *, off: bool) -> Html:
     places = [f"{SIZE * x.at(point.x):.1f} {SIZE * (1 - y.at(point.y)):.1f}" for point in series.points]
     path = tag("path", d="M" + "L".join(places), class_=series.dash) if places else Html()
-    # A line of no length with a round cap stays round however the drawing is stretched.
+    # a dot is a line of length 0 with round caps: it stays round when the drawing is stretched
     dots = "".join(f"M{place}h0" for place in places) if len(places) <= MOST_DOTS else ""
     shown, tokens, style = "series off" if off else "series", " ".join(series.tokens), colour_style(series.colour)
     return tag("g", path, tag("path", d=dots, class_="dots"), class_=shown, data_tokens=tokens, style=style)
@@ -105,7 +105,7 @@ def x_labels(x: Axis) -> Html:
 
 
 def chart_data(series: Sequence[Series], x: Axis, y: Axis, show: Callable[[float], str]) -> list[dict[str, object]]:
-    """For the tooltip: where every point lies, and what it says."""
+    """The tooltips: place and text of every point."""
 
     def points(each: Series) -> list[list[object]]:
         return [[round(x.at(p.x), 4), round(1 - y.at(p.y), 4), p.note, show(p.y)] for p in each.points]

@@ -1,4 +1,4 @@
-"""HTML by functions: whatever is not markup already is escaped on its way into a tag."""
+"""HTML by functions: a tag escapes all text that is not markup yet."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def join(*parts: str) -> Html:
 
 
 def tag(name: str, *children: str, **attributes: object) -> Html:
-    """One element. `class_` stands for class and `aria_label` for aria-label; an attribute that is None is left out."""
+    """One element. `class_` means class, `aria_label` means aria-label; attributes that are None are left out."""
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
     opening = name + "".join(f' {key}="{escape(str(value))}"' for key, value in given.items())
     return Html(f"<{opening}>{join(*children)}</{name}>")
 
 
 def data_block(data: object) -> Html:
-    """Data for the script beside it. The one character that could end the block early is written as its number."""
+    """JSON for the page's script. "<" is escaped: it could end the block early."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return tag("script", Html(text), type="application/json")

@@ -1,4 +1,4 @@
-"""What a method put on record of its rounds: a small chart for each of its numbers."""
+"""The method's own measurements: one small chart for each number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedvote.report.run_page import Run
 from fedvote.report.sections import section
 
 
-def what_was_measured(runs: Sequence[Run]) -> Html | None:
+def method_measurements(runs: Sequence[Run]) -> Html | None:
     names = list(dict.fromkeys(name for run in runs for record in run.rounds for name in record.get("measured", {})))
     if not names:
         return None
@@ -20,7 +20,7 @@ def what_was_measured(runs: Sequence[Run]) -> Html | None:
     drawn = tag("div", *(panel(name, runs) for name in names), class_="panels")
     return section(
         "What the method measured", tag("div", legend(keys) if keys else "", drawn, class_="multiples"),
-        explain="Numbers that the method itself puts on record of every round.",
+        explain="Numbers that the method itself records in every round.",
     )  # fmt: skip
 
 
@@ -33,12 +33,12 @@ def panel(name: str, runs: Sequence[Run]) -> Html:
 
 
 def points(run: Run, name: str) -> tuple[Point, ...]:
-    known = [(record["round"], record.get("measured", {}).get(name)) for record in run.rounds]
-    return tuple(Point(number, value, f"round {number}") for number, value in known if value is not None)
+    values = [(record["round"], record.get("measured", {}).get(name)) for record in run.rounds]
+    return tuple(Point(number, value, f"round {number}") for number, value in values if value is not None)
 
 
 def value_axis(values: Sequence[float]) -> Axis:
-    """From zero, unless some are below it."""
+    """An axis from zero, or from below it if values are negative."""
     low, high = min(values), max(values)
     if low >= 0:
         return axis_from_zero(high)

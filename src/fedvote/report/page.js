@@ -1,4 +1,4 @@
-// What moves: tooltips and the legend. Every chart is complete without this file.
+// Tooltips and legends. Every chart is complete without this file.
 "use strict";
 
 const tip = document.body.appendChild(document.createElement("div"));
@@ -7,10 +7,10 @@ tip.hidden = true;
 tip.setAttribute("role", "status");
 
 function element(name, text, className = "") {
-  const made = document.createElement(name);
-  made.textContent = text;
-  made.className = className;
-  return made;
+  const created = document.createElement(name);
+  created.textContent = text;
+  created.className = className;
+  return created;
 }
 
 function showTip(event, heading, rows) {
@@ -33,7 +33,7 @@ function showTip(event, heading, rows) {
   tip.style.top = `${Math.max(4, above)}px`;
 }
 
-// Where the pointer is, as a share of the plot.
+// The pointer's place, as shares of the plot's width and height.
 function share(plot, event) {
   const box = plot.getBoundingClientRect();
   return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height, box];
@@ -43,13 +43,13 @@ function watch(plot, show, clear = () => {}) {
   const hide = () => { tip.hidden = true; clear(); };
   plot.addEventListener("pointermove", show);
   plot.addEventListener("pointerdown", show);
-  // A finger that is lifted leaves the plot too; what it showed stays until the next touch elsewhere.
+  // Lifting a finger also leaves the plot; its tooltip stays until the next touch elsewhere.
   plot.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
   document.addEventListener("pointerdown", (event) => plot.contains(event.target) || clear());
   addEventListener("scroll", hide, { passive: true });
 }
 
-// The nearest visible point, and whatever lies at the same x.
+// Show the nearest visible point, and all points at the same x.
 function lines(figure, data) {
   const plot = figure.querySelector(".plot");
   const drawn = [...figure.querySelectorAll(".series")];
@@ -88,7 +88,7 @@ function heat(figure, { rows, columns, cells, unit, empty }) {
   });
 }
 
-// A key hides its lines in all charts that lie beside the legend.
+// A legend's key shows or hides its lines in all charts beside the legend.
 for (const legend of document.querySelectorAll(".legend")) {
   const drawn = [...legend.parentElement.querySelectorAll(".series")];
   legend.addEventListener("click", (event) => {

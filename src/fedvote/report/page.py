@@ -1,17 +1,17 @@
-"""The page: header, headline numbers, charts, tables. It asks the network for nothing."""
+"""The page: header, headline numbers, charts, tables. It loads nothing from the network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 
 from fedvote.report.headline import Headline, headlines
 from fedvote.report.html_tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
 from fedvote.report.markup import Html, join, markup, tag
-from fedvote.report.measured import what_was_measured
+from fedvote.report.measured import method_measurements
 from fedvote.report.run_page import Run
-from fedvote.report.sections import by_round, by_uplink, section, vote_weights, who_has_what
+from fedvote.report.sections import by_round, by_uplink, client_data, section, vote_weights
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -42,7 +42,7 @@ FACTS = {
     "clients": ("federation", "clients"),
     "seed": ("seed",),
 }
-"""What the header says, and where the configuration has it."""
+"""Fact in the header -> its path in the configuration."""
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -50,12 +50,12 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def shell(title: str, body: Html) -> str:
-    """A page of its own around the body, with style and script inside."""
-    here = files("fedvote.report")
+    """A complete page around a body, with style and script inside."""
+    folder = files("fedvote.report")
     return PAGE.substitute(
         title=markup(f"fedvote: {title}"),
-        style="".join(here.joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css")),
-        script=here.joinpath("page.js").read_text(encoding="utf-8"),
+        style="".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css")),
+        script=folder.joinpath("page.js").read_text(encoding="utf-8"),
         body=body,
     )
 
@@ -66,33 +66,38 @@ def title(runs: Sequence[Run]) -> str:
 
 def header(runs: Sequence[Run]) -> Html:
     facts = {name: in_common([run.setting(*path) for run in runs]) for name, path in FACTS.items()}
-    facts["clients a round"] = in_common([cohort(run) for run in runs])
+    facts["clients per round"] = in_common([cohort(run) for run in runs])
     facts["rounds"] = in_common([progress(run) for run in runs])
     if any(run.setting("data", "validation") for run in runs):
-        facts["judged by"] = in_common([judged_by(run) for run in runs])
+        facts["evaluated on"] = in_common([evaluated_on(run) for run in runs])
+    return heading(title(runs), facts)
+
+
+def heading(title: str, facts: Mapping[str, str]) -> Html:
+    """The top of a page: its title, and the facts that are not empty."""
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
-    return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title(runs)), tag("dl", *pairs))
+    return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title), tag("dl", *pairs))
 
 
-def judged_by(run: Run) -> str:
+def evaluated_on(run: Run) -> str:
     share = run.setting("data", "validation")
     return f"{share:.3g} of the training examples" if isinstance(share, float) and share else "the test examples"
 
 
 def in_common(values: Sequence[object]) -> str:
-    """What the runs have in common, or the few values they differ in."""
+    """The value that the runs share, or up to four different values, or how many there are."""
     distinct = list(dict.fromkeys(written(value) for value in values if value is not None))
     return ", ".join(distinct) if len(distinct) <= 4 else f"{len(distinct)} different"
 
 
 def cohort(run: Run) -> object:
-    """How many clients the last round had; before there is one, what was planned, where nothing means all."""
-    named = run.rounds[-1].get("clients") if run.rounds else None
-    return len(named) if named else run.setting("federation", "cohort") or "all"
+    """Number of clients in the last round; before the first round, the planned number."""
+    clients = run.rounds[-1].get("clients") if run.rounds else None
+    return len(clients) if clients else run.setting("federation", "cohort") or "all"
 
 
 def progress(run: Run) -> str:
-    """Finished rounds, and of how many where some are missing."""
+    """Number of finished rounds; if some are missing, also the planned number."""
     done = run.rounds[-1]["round"] if run.rounds else 0
     planned = run.setting("rounds")
     return str(done) if planned in (None, done) else f"{done} of {written(planned)}"
@@ -100,13 +105,13 @@ def progress(run: Run) -> str:
 
 def summary(runs: Sequence[Run]) -> Html:
     if not any(run.rounds for run in runs):
-        text = "No round is finished yet. Make the report again once metrics.jsonl has its first line."
+        text = "No round is finished yet. Make the report again after the first round."
         return tag("p", text, class_="notice", role="status")
     if len(runs) > 1:
         over_seeds = seeds_table(runs)
-        explain = "Mean and standard deviation after the last round of runs that differ in their seed alone."
+        explain = "Mean and standard deviation after the last round, over runs that differ only in their seed."
         means = section("Over seeds", over_seeds, explain=explain) if over_seeds else Html()
-        return join(section("The runs", comparison_table(runs)), means)
+        return join(section("Runs", comparison_table(runs)), means)
     return tag("div", *map(tile, headlines(runs[0])), class_="tiles")
 
 
@@ -118,8 +123,8 @@ def tile(headline: Headline) -> Html:
 
 def charts(runs: Sequence[Run]) -> list[Html]:
     lines = [by_round(runs), by_uplink(runs)] if any(run.rounds for run in runs) else []
-    measured = what_was_measured(runs)
-    return [*lines, *([measured] if measured else []), who_has_what(runs)]
+    measured = method_measurements(runs)
+    return [*lines, *([measured] if measured else []), client_data(runs)]
 
 
 def details(runs: Sequence[Run]) -> list[Html]:
@@ -131,11 +136,11 @@ def details(runs: Sequence[Run]) -> list[Html]:
     ]
 
 
-def each_run(runs: Sequence[Run], heading: str, make: Callable[[Run], Html | None]) -> list[Html]:
-    """One section with a part for every run that has something to show, or no section."""
+def each_run(runs: Sequence[Run], title: str, make: Callable[[Run], Html | None]) -> list[Html]:
+    """One section with a part for every run that has something to show; no section if none has."""
     parts = [(run.name, part) for run in runs if (part := make(run)) is not None]
     named = [join(tag("h3", name) if len(runs) > 1 else "", part) for name, part in parts]
-    return [section(heading, *named)] if named else []
+    return [section(title, *named)] if named else []
 
 
 def folded(run: Run) -> Html:

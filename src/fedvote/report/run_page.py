@@ -1,4 +1,4 @@
-"""A run folder, read: its configuration, its finished rounds, and who held which data."""
+"""Read a run folder: its configuration, its finished rounds, and its clients' data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Clients:
-    """How many examples of each class each client holds, and which clients are hostile."""
+    """Number of examples by client and class, and the hostile clients."""
 
     classes: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -34,19 +34,19 @@ class Run:
     clients: Clients | None
 
     def setting(self, *path: str) -> Any:
-        """One value of the configuration, or None where it has no such key."""
+        """One value of the configuration, or None if there is no such key."""
         value: Any = self.config
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
     def column(self, key: str) -> list[float]:
-        """The rounds' values of one metric; rounds without it are left out."""
+        """The values of one metric; rounds without it are left out."""
         return [value for record in self.rounds if (value := number(record, key)) is not None]
 
     @property
     def uplink_megabytes(self) -> list[float]:
-        """What all clients together have sent by the end of each round."""
+        """Megabytes that all clients together have sent by the end of each round."""
         return list(accumulate((number(record, "uplink_bytes") or 0) / 1e6 for record in self.rounds))
 
     @property
@@ -55,7 +55,7 @@ class Run:
 
 
 def number(record: Record, key: str) -> float | None:
-    """A metric of one round, or None where the round does not have it."""
+    """A metric of one round, or None if the round does not have it."""
     value = record.get(key)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
@@ -63,19 +63,19 @@ def number(record: Record, key: str) -> float | None:
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
     """The runs in the order given, each folder once."""
     if not folders:
-        raise ConfigError("No run folder was given, and a report is about at least one: name the folder of a run.")
+        raise ConfigError("No run folder was given, expected at least one: name the folder of a run.")
     distinct = list(dict.fromkeys(run.resolve() for folder in folders for run in runs_in(folder)))
     return tuple(read_run(folder, name) for folder, name in zip(distinct, short_names(distinct), strict=True))
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The folder, or the run folders in it, if it is that of a sweep."""
+    """The run folders in a sweep's folder; for any other folder, the folder itself."""
     inside = sorted(file.parent for file in folder.glob("*/metrics.jsonl"))
     return inside if inside and not (folder / "metrics.jsonl").is_file() else [folder]
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:
-    """As many last parts of the paths as it takes to tell them apart."""
+    """The shortest ends of the paths that are all different."""
     tails = (["/".join(folder.parts[-parts:]) for folder in folders] for parts in count(1))
     return next(names for names in tails if len(set(names)) == len(folders))
 
@@ -84,7 +84,7 @@ def read_run(folder: Path, name: str) -> Run:
     for file in ("config.toml", "metrics.jsonl"):
         if not (folder / file).is_file():
             raise ConfigError(
-                f"{folder} has no {file}, and a run folder holds config.toml and metrics.jsonl: "
+                f"{folder} has no {file}, expected a run folder with config.toml and metrics.jsonl: "
                 "give the folder that `fedvote run --out` wrote."
             )
     config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
@@ -99,7 +99,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_rounds(path: Path) -> tuple[Record, ...]:
-    """The finished rounds in order. Where a resumed run repeated a round, its last line counts."""
+    """The finished rounds in order. If a resumed run repeated a round, the last line counts."""
     by_round = {record["round"]: record for record in read_records(path)}
     return tuple(by_round[index] for index in sorted(by_round))
 
@@ -113,7 +113,7 @@ def read_clients(path: Path) -> Clients | None:
         counts = tuple(tuple(int(count) for count in row) for row in raw["counts"])
         hostile = frozenset(str(client) for client in raw.get("hostile", ()))
         if any(len(row) != len(classes) for row in counts):
-            raise ValueError("a row of counts is not as long as the list of classes")
+            raise ValueError("a row of counts and the list of classes differ in length")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"{path} does not hold classes and a row of counts for each client ({error!r}): "

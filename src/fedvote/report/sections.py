@@ -1,4 +1,4 @@
-"""The sections of the page, from runs to figures."""
+"""The sections of the page: runs in, figures out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fedvote.report.lines import LegendKey, Point, Series, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.run_page import Clients, Run, number
 
-KINDS = {  # metric: its name, its colour where colours are free, its dash
+KINDS = {  # metric: its name, its colour on the page of one run, its dash
     "accuracy_float": ("float", 1, "dashed"),
     "accuracy_calibrated": ("deployed, calibrated", 2, "dotted"),
     "accuracy": ("deployed", 0, "solid"),
 }
 
 LOG_FROM = 5
-"""How many times more one run sends than another before their bytes are drawn on a logarithmic axis."""
+"""If one run sends this many times more than another, the axis of bytes is logarithmic."""
 
 
 def section(title: str, *content: str, explain: str = "") -> Html:
@@ -27,7 +27,7 @@ def section(title: str, *content: str, explain: str = "") -> Html:
 
 
 def accuracy_series(runs: Sequence[Run], place: Callable[[Run], Sequence[float]], unit: str) -> list[Series]:
-    """Every kind of accuracy of every run; `place` says where a run's rounds lie on the x axis."""
+    """Every kind of accuracy of every run; `place` gives the x values of a run's rounds."""
     return [
         Series(
             name=f"{run.name}, {label}" if len(runs) > 1 else label,
@@ -42,7 +42,7 @@ def accuracy_series(runs: Sequence[Run], place: Callable[[Run], Sequence[float]]
 
 
 def points(run: Run, key: str, places: Sequence[float], unit: str) -> list[Point]:
-    """Rounds in which the metric was not measured, or is not a number, have no point."""
+    """A point for every round in which the metric was measured and is finite."""
     rows = [(record["round"], x, number(record, key)) for record, x in zip(run.rounds, places, strict=True)]
     notes = [f"round {index}" + (f" \N{MIDDLE DOT} {decimal(x)} {unit}" if unit else "") for index, x, _ in rows]
     return [
@@ -83,9 +83,9 @@ def by_round(runs: Sequence[Run]) -> Html:
         runs, "Accuracy by round", lambda run: [float(record["round"]) for record in run.rounds], "round"
     )
     explain = (
-        "Deployed: the model that goes onto a device, judged with the statistics of each test batch. Calibrated: the "
-        "same model with fixed statistics, which is what a device gets that sees one input at a time. Float: the model "
-        "that training goes on with."
+        "Deployed: the model that goes onto a device, evaluated with the batch-norm statistics of each test batch. "
+        "Calibrated: the same model with fixed statistics, as a device needs that sees one input at a time. Float: the "
+        "model from which training continues."
     )
     return section("Accuracy by round", figure, explain=explain)
 
@@ -93,11 +93,11 @@ def by_round(runs: Sequence[Run]) -> Html:
 def by_uplink(runs: Sequence[Run]) -> Html:
     title = "Accuracy by uplink"
     figure = accuracy_figure(runs, title, lambda run: run.uplink_megabytes, "megabytes sent by all clients", "MB")
-    return section(title, figure, explain="What every megabyte from the clients to the server has bought so far.")
+    return section(title, figure, explain="Accuracy against all bytes that clients have sent to the server so far.")
 
 
-def who_has_what(runs: Sequence[Run]) -> Html:
-    """Runs on the same data share one map."""
+def client_data(runs: Sequence[Run]) -> Html:
+    """A map of each client's classes; runs on the same data share one."""
     names: dict[Clients | None, list[str]] = {}
     for run in runs:
         names.setdefault(run.clients, []).append(run.name)
@@ -105,12 +105,12 @@ def who_has_what(runs: Sequence[Run]) -> Html:
     for clients, sharing in names.items():
         heading = tag("h3", ", ".join(sharing)) if len(names) > 1 else ""
         parts.append(join(heading, data_map(clients)))
-    return section("Who has what data", *parts, explain="Examples of each class that each client holds.")
+    return section("Data of each client", *parts, explain="Number of examples of each class.")
 
 
 def data_map(clients: Clients | None) -> Html:
     if clients is None or not clients.counts or not clients.classes:
-        return tag("p", "This run has no clients.json, so who held which data is not known.", class_="empty")
+        return tag("p", "The clients' data are not known: this run has no clients.json.", class_="empty")
     heat = HeatMap(
         label=f"Examples by client and class: {len(clients.counts)} clients, {len(clients.classes)} classes",
         rows=[str(index) for index in range(len(clients.counts))],
@@ -127,7 +127,7 @@ def data_map(clients: Clients | None) -> Html:
 
 
 def vote_weights(run: Run) -> Html | None:
-    """Clients by rounds; None for a run that does not weigh its clients."""
+    """A map of vote weights by client and round; None if the run has none."""
     weights = [(str(record["round"]), record.get("vote_weight") or {}) for record in run.rounds]
     clients = sorted({client for _, row in weights for client in row}, key=lambda name: (len(name), name))
     if not clients:
@@ -157,10 +157,10 @@ def share_of_hostile(run: Run) -> str:
     values = {client: weight(row, client) or 0 for client in row}
     total = sum(values.values())
     if not run.hostile or not total:
-        return "How much the vote of each client counts."
+        return "The weight of each client's vote."
     share = sum(value for client, value in values.items() if client in run.hostile) / total
-    among = len(run.hostile & set(values))
+    hostile = len(run.hostile & set(values))
     return (
-        f"How much the vote of each client counts. In the last round, {among} hostile of {len(values)} clients "
-        f"hold {percent(share)} of the vote."
+        f"The weight of each client's vote. In the last round, {hostile} hostile of {len(values)} clients held "
+        f"{percent(share)} of the total weight."
     )

@@ -1,4 +1,4 @@
-"""A line chart as a file of its own: title, labels and legend are text inside the drawing, on white."""
+"""A line chart as an SVG file: title, labels and legend are text in the drawing, on white."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fedvote.report.lines import LegendKey, Series, colour_style, drawing
 from fedvote.report.markup import Html, tag
 
 WIDTH, HEIGHT = 520, 260
-"""Of the plot, around which there is room for text."""
+"""Of the plot, without its margins."""
 
 LEFT, TOP, RIGHT, BOTTOM = 56, 44, 170, 52
 ROW = 20
-"""From one line of the legend to the next."""
+"""Height of a line of the legend."""
 
 STYLE = """svg { overflow: visible; }
 text { fill: var(--soft); font: 12px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
@@ -31,7 +31,7 @@ def line_svg(
     label: str, series: Sequence[Series], x: Axis, y: Axis, x_name: str, show: Callable[[float], str],
     keys: Sequence[LegendKey],
 ) -> str:  # fmt: skip
-    """What `line_chart` draws. A legend that is longer than the plot is high makes the plot higher."""
+    """The same chart as `line_chart`. The plot is at least as high as the legend."""
     high = max(HEIGHT, ROW * len(keys))
     width, height = LEFT + WIDTH + RIGHT, TOP + high + BOTTOM
     down = [text(show(tick), LEFT - 10, TOP + high * (1 - y.at(tick)) + 4, text_anchor="end") for tick in y.ticks]

@@ -1,4 +1,4 @@
-"""What a configuration can name, with a line about each."""
+"""The names that a configuration can use, each with its description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from fedvote.errors import ConfigError
 from fedvote.runs.presets import presets
 
-# where each kind has its literal dict; imported late, as most need torch
+# kind -> its literal dict, as module:DICT; imported late, since most need torch
 REGISTRIES = {
     "methods": "fedvote.methods:METHODS",
     "attacks": "fedvote.attacks:ATTACKS",
@@ -28,31 +28,31 @@ KINDS = (*REGISTRIES, "presets")
 
 
 def catalogue(kind: str | None = None) -> dict[str, dict[str, str]]:
-    """Names and descriptions by kind; of one kind, or of all."""
+    """Kind -> name -> description; of one kind, or of all."""
     if kind is not None and kind not in KINDS:
         raise ConfigError(f"cannot list {kind!r}; known: {', '.join(KINDS)}")
-    return {each: _described(each) for each in ([kind] if kind else KINDS)}
+    return {each: _descriptions(each) for each in ([kind] if kind else KINDS)}
 
 
 def registry(kind: str) -> Mapping[str, Any]:
-    """The parts of one kind, by name."""
+    """Name -> part, of one kind."""
     module, _, table = REGISTRIES[kind].partition(":")
-    found: Mapping[str, Any] = getattr(import_module(module), table)
-    return found
+    parts: Mapping[str, Any] = getattr(import_module(module), table)
+    return parts
 
 
-def _described(kind: str) -> dict[str, str]:
+def _descriptions(kind: str) -> dict[str, str]:
     if kind == "presets":
         return {name: _first_comment(path) for name, path in presets().items()}
-    return {name: _about(part) for name, part in registry(kind).items()}
+    return {name: _description(part) for name, part in registry(kind).items()}
 
 
-def _about(thing: Any) -> str:
-    """Datasets and experiments say what they are; all else is described by its own first line, or by its file's."""
-    if hasattr(thing, "about"):
-        return str(thing.about)
-    own = thing.__doc__ or ""
-    text = own if own and not own.startswith(f"{thing.__name__}(") else sys.modules[thing.__module__].__doc__ or ""
+def _description(part: Any) -> str:
+    """The part's `about`, else the first line of its docstring, else the first line of its file's docstring."""
+    if hasattr(part, "about"):
+        return str(part.about)
+    own = part.__doc__ or ""  # a dataclass without a docstring gets its signature: NAME(...)
+    text = own if own and not own.startswith(f"{part.__name__}(") else sys.modules[part.__module__].__doc__ or ""
     return text.strip().splitlines()[0]
 
 

@@ -1,4 +1,4 @@
-"""Snapshots on disk: safetensors, replaced in one step, so that a run killed at any point can go on."""
+"""Checkpoints: snapshots as safetensors files, replaced atomically, so a run killed at any point can resume."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= {f"memory/{name}": value for name, value in snapshot.memory.items()}
     record = {"round": str(snapshot.round), "record": json.dumps(snapshot.record)}
-    save_tensors(path, _apart({name: value.contiguous().cpu() for name, value in tensors.items()}), record)
+    save_tensors(path, _unshared({name: value.contiguous().cpu() for name, value in tensors.items()}), record)
 
 
-def _apart(tensors: State) -> State:
-    """The same, no two in the same memory, as they are where a round left the state as it was."""
-    known: dict[int, str] = {}
+def _unshared(tensors: State) -> State:
+    """Clone tensors that share memory: safetensors refuses them. They do if a round left the state unchanged."""
+    owners: dict[int, str] = {}
     for name, value in tensors.items():
-        if known.setdefault(value.untyped_storage().data_ptr(), name) != name:
+        if owners.setdefault(value.untyped_storage().data_ptr(), name) != name:
             tensors[name] = value.clone()
     return tensors
 
@@ -44,7 +44,7 @@ def load_snapshot(path: Path) -> Snapshot:
 
 
 def saved_round(path: Path) -> int:
-    """After which round a snapshot was saved, without reading the rest of it."""
+    """The round of a checkpoint, without reading its tensors."""
     with _opened(path) as file:
         return int(file.metadata()["round"])
 

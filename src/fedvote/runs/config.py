@@ -1,4 +1,4 @@
-"""What a run is, as frozen dataclasses: loaded from TOML, checked to the last key, and written back complete."""
+"""The configuration of a run, as frozen dataclasses: read from TOML, with every key checked, and written back whole."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from fedvote.runs.toml_tables import apply, build, check_order
 
 @dataclass(frozen=True)
 class DataConfig:
-    name: str = "digits"  # a dataset, or FILE.py:NAME: a function that returns one, made by fedvote.from_arrays
-    validation: float = 0.0  # judge by this share of the training examples, held out, instead of by the test ones
+    name: str = "digits"  # a dataset, or FILE.py:NAME, a function that returns one made by fedvote.from_arrays
+    validation: float = 0.0  # hold out this share of the training examples and evaluate on it; 0: on the test examples
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", absolute_name(self.name))
         if not 0 <= self.validation < 1:
-            raise ConfigError(f"data.validation is {self.validation}, expected a share: 0, or more and less than 1")
+            raise ConfigError(f"data.validation is {self.validation}, expected a share: at least 0 and less than 1")
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     name: str = "digits-cnn"  # a network, or your own as FILE.py:NAME
-    keep_float: tuple[str, ...] | None = None  # layers that are not voted on; not given: the last linear layer
+    keep_float: tuple[str, ...] | None = None  # layers that stay float, not voted on; not given: the last linear layer
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", absolute_name(self.name))
@@ -38,29 +38,29 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class Config(Plan):
-    """A plan, and what it is run on."""
+    """A plan, with the data, network and method that it runs."""
 
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
-    method: Method = field(default=FedVote(), metadata={"registry": METHODS})  # what is run
+    method: Method = field(default=FedVote(), metadata={"registry": METHODS})  # how clients and server train
     flower: FlowerOptions = FlowerOptions()  # noqa: RUF009  (it is frozen)
 
 
 def read(source: str, settings: Sequence[str] = ()) -> Config:
-    """A preset's name or a TOML file, with `a.b=c` settings applied."""
+    """Read a preset or a TOML file, and apply settings of the form `a.b=c`."""
     known = presets()
     path = known.get(source) or Path(source)
     if not path.is_file():
         raise ConfigError(f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}")
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark in front
+        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     return parse(text, source, settings)
 
 
 def parse(text: str, source: str, settings: Sequence[str] = ()) -> Config:
-    """A configuration from TOML that came from `source`."""
+    """Parse a configuration; errors name `source`, where the TOML came from."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -68,5 +68,5 @@ def parse(text: str, source: str, settings: Sequence[str] = ()) -> Config:
     check_order(settings)
     for setting in settings:
         apply(table, setting)
-    made: Config = build(Config, table)
-    return made
+    config: Config = build(Config, table)
+    return config

@@ -29,55 +29,55 @@ if TYPE_CHECKING:
 
 
 def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
-    """What to run and where. A run that is resumed by its folder alone keeps the folder's configuration."""
+    """The configuration to run, and its folder. Resuming a folder without a source takes the folder's configuration."""
     if resume and source is None and out is not None:
         folder = RunFolder(out)
         if not folder.config_file.is_file():
-            raise ConfigError(f"{out} holds no run to go on with: name the preset or file that it should run")
+            raise ConfigError(f"{out} holds no run to resume: name the preset or file to run")
         return read(str(folder.config_file), settings), folder
     source = "quickstart" if source is None else source
     return read(source, settings), RunFolder(out or Path("runs") / Path(source).stem)
 
 
 def warnings_for(config: Config, folder: RunFolder) -> list[str]:
-    """What is probably not meant, though it can be run."""
+    """Warnings about settings that can run, but are probably a mistake."""
     hostile, attack = config.federation.hostile, type(config.attack)
-    found = [f"{file} has changed since this run began: what follows is another one" for file in folder.changed(config)]
+    found = [f"{file} has changed since this run began: its next rounds differ" for file in folder.changed(config)]
     if attack is not Nothing and not hostile:
         found.append(f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks")
     if attack is Nothing and hostile and not config.federation.oracle:
-        found.append(f"federation.hostile is {hostile}, but there is no attack: they vote like all others")
+        found.append(f"federation.hostile is {hostile}, but there is no attack: hostile clients vote honestly")
     return found
 
 
 def dataset(name: str) -> Dataset:
-    """A dataset by its name, or what a function of the user's own returns."""
+    """Load a dataset by its name, or by calling the user's own function."""
     if name in DATASETS or ":" not in name:
         return load(name)
     try:
-        made = find({}, name, "data.name")()
+        data = find({}, name, "data.name")()
     except FedVoteError:
         raise
     except Exception as error:
         raise DataError(
-            f"{name} failed ({reason(error)}); expected a function without arguments that returns what "
-            "fedvote.from_arrays makes"
+            f"{name} failed ({reason(error)}); expected a function without arguments that returns a dataset made by "
+            "fedvote.from_arrays"
         ) from error
-    if not isinstance(made, Dataset):
-        raise DataError(f"{name} returned a {type(made).__name__}, expected what fedvote.from_arrays makes")
-    return made
+    if not isinstance(data, Dataset):
+        raise DataError(f"{name} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays")
+    return data
 
 
-def divided(config: Config, data: Dataset) -> Dataset:
-    """What clients train on and the model is judged by, of the data that a configuration names."""
+def with_validation(config: Config, data: Dataset) -> Dataset:
+    """The dataset; if the configuration asks for validation, held-out training examples replace the test examples."""
     if not config.data.validation:
         return data
     return hold_out(data, config.data.validation, Key(config.seed).numpy("validation"))
 
 
 def division(config: Config) -> RenderableType:
-    """A drawing of which client has which classes."""
-    data = divided(config, dataset(config.data.name))
+    """A drawing of each client's classes."""
+    data = with_validation(config, dataset(config.data.name))
     rng = Key(config.seed).numpy("partition")
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
 
@@ -85,13 +85,13 @@ def division(config: Config) -> RenderableType:
 def federation(
     config: Config, device: str = "auto", data: Dataset | None = None, owned: Sequence[Tensor] | None = None
 ) -> Federation:
-    """Load the data (unless given, with who has what of it), build the model, and put the federation together."""
+    """Build the federation of a configuration. `data`, `owned`: the data and each client's part of it, if known."""
     if owned is not None and config.data.validation:
         raise ConfigError(
-            f"data.validation is {config.data.validation}, but clients bring data of their own, of which nobody can "
-            "hold out any: leave it at 0, and give the server the examples to judge by"
+            f"data.validation is {config.data.validation}, but clients bring their own data, and the server cannot "
+            "hold out any of it: leave it at 0, and give the server test examples"
         )
-    data = divided(config, data or dataset(config.data.name))
+    data = with_validation(config, data or dataset(config.data.name))
     module = make_model(config.model.name, data.shape, len(data.classes))
     keep_float = config.model.keep_float
     return Federation.of(module, data, config.method, config, owned=owned, keep_float=keep_float, device=device)
@@ -100,10 +100,10 @@ def federation(
 def record(
     federation: Federation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
 ) -> Iterator[Snapshot]:
-    """The same snapshots, each when its round is on disk; the deployed network is written after the last.
+    """Write each snapshot to the folder, then yield it; write the deployed network after the last.
 
-    A checkpoint is written after every round, unless that would take more than this share of the time: what some
-    methods keep of every client is gigabytes. A run that is cut off goes on from the last one.
+    Checkpoints take at most this share of the time: some methods keep gigabytes for their clients. So not every round
+    may have one. A run that is cut off resumes from the last checkpoint.
     """
     snapshot, saved, cost = since, -math.inf, 0.0
     for snapshot in snapshots:

@@ -1,4 +1,4 @@
-"""Field types that a configuration can hold, and their names in plain words."""
+"""The types that a configuration's fields may have, and their names in plain words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedvote.errors import ConfigError
 UNIONS = (typing.Union, types.UnionType)
 LISTS = (list, tuple)
 TABLES = (dict, Mapping)
-PLAIN: dict[Any, tuple[str, str, tuple[str, str]]] = {  # the name of one, of many, and two of them in TOML
+PLAIN: dict[Any, tuple[str, str, tuple[str, str]]] = {  # type -> singular, plural, two examples in TOML
     int: ("a whole number", "whole numbers", ("3", "4")),
     float: ("a number", "numbers", ("0.5", "2.0")),
     bool: ("true or false", "true or false", ("true", "false")),
@@ -27,11 +27,11 @@ SUPPORTED = "int, float, bool, str, Literal, dataclasses, list, tuple or dict[st
 
 
 class UnsupportedError(Exception):
-    """A type of which TOML has no values."""
+    """A type that TOML cannot hold."""
 
 
 def fields_of(cls: type) -> dict[str, tuple[dataclasses.Field[Any], Any]]:
-    """The fields of a dataclass that can be given, with their types; ConfigError for a type that TOML cannot hold."""
+    """Name -> field and type, of a dataclass's settable fields; ConfigError for a type that TOML cannot hold."""
     try:
         hints = typing.get_type_hints(cls)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
@@ -39,33 +39,33 @@ def fields_of(cls: type) -> dict[str, tuple[dataclasses.Field[Any], Any]]:
             f"the types of the fields of {cls.__name__} cannot be looked up ({error}): "
             "import or define them at the top of the file, outside of TYPE_CHECKING"
         ) from error
-    found = {slot.name: (slot, hints[slot.name]) for slot in dataclasses.fields(cls) if slot.init}
-    for name, (slot, kind) in found.items():
+    fields = {slot.name: (slot, hints[slot.name]) for slot in dataclasses.fields(cls) if slot.init}
+    for name, (slot, kind) in fields.items():
         try:
             if "registry" not in slot.metadata:
                 words(kind)
         except UnsupportedError:
             raise ConfigError(
                 f"{cls.__name__} declares its field {name} as {inspect.formatannotation(kind)}, which a configuration "
-                f"cannot hold; supported: {SUPPORTED}; what is no setting can be a ClassVar"
+                f"cannot hold; supported: {SUPPORTED}; make it a ClassVar if it is no setting"
             ) from None
-    return found
+    return fields
 
 
 def default_of(slot: dataclasses.Field[Any]) -> Any:
-    """Its default, or dataclasses.MISSING."""
+    """A field's default, or dataclasses.MISSING."""
     return slot.default_factory() if slot.default_factory is not dataclasses.MISSING else slot.default
 
 
 def expected(kind: Any) -> str:
-    """What to write for a type, with an example: a list of whole numbers such as [3, 4]."""
+    """A type in words, with an example: a list of whole numbers such as [3, 4]."""
     if typing.get_origin(kind) in UNIONS:
         return " or ".join(map(expected, typing.get_args(kind)))
     return f"{words(kind)} such as {_example(kind)}" if origin_of(kind) in (*LISTS, *TABLES) else words(kind)
 
 
 def words(kind: Any, many: bool = False) -> str:
-    """The name of one value of a type, or of many; UnsupportedError where TOML has none."""
+    """A type in words, singular or plural; UnsupportedError if TOML cannot hold it."""
     origin, args = origin_of(kind), typing.get_args(kind)
     if kind in PLAIN:
         one, several, _ = PLAIN[kind]
@@ -73,7 +73,7 @@ def words(kind: Any, many: bool = False) -> str:
     if origin is Literal and all(isinstance(each, str | int) for each in args):
         choices = list(map(str, args))
         return " or ".join(choices) if many else f"one of: {', '.join(choices)}"
-    if origin in UNIONS and _readable(args):
+    if origin in UNIONS and _distinguishable(args):
         return " or ".join(words(each, many) for each in args)
     if is_table_class(kind):
         return "tables" if many else "a table"
@@ -86,14 +86,14 @@ def words(kind: Any, many: bool = False) -> str:
     raise UnsupportedError
 
 
-def _readable(options: tuple[Any, ...]) -> bool:
-    """Whether a value tells which of these it is: one of them at most is a list, and one a table."""
+def _distinguishable(options: tuple[Any, ...]) -> bool:
+    """Whether a value tells which of these types it has: at most one is a list, and at most one a table."""
     shapes = [origin_of(each) in LISTS for each in options if origin_of(each) in LISTS or takes_table(each)]
     return len(shapes) == len(set(shapes))
 
 
 def _example(kind: Any, at: int = 0) -> str:
-    """A value in TOML; `at`, 0 or 1, tells two of them apart."""
+    """An example in TOML: the first or the second, by `at`."""
     origin, args = origin_of(kind), typing.get_args(kind)
     if kind in PLAIN:
         return PLAIN[kind][2][at]
@@ -127,18 +127,18 @@ def _repeats(kind: Any) -> bool:
 
 
 def item_types(kind: Any, length: int) -> tuple[Any, ...]:
-    """Of each item, in a list of this length; a tuple may have a length of its own."""
+    """The type of each item, for a list of this length; a tuple of fixed length has its own."""
     args = typing.get_args(kind)
     return (args or (Any,))[:1] * length if _repeats(kind) else args
 
 
 def value_type(kind: Any) -> Any:
-    """Of all values of a dict."""
+    """The type of a dict's values."""
     return (typing.get_args(kind) or (str, Any))[1]
 
 
 def tables_in(kind: Any, path: str = "") -> Iterator[tuple[str, type]]:
-    """The dataclasses that a type has inside, each with where: `[]` in a list, `.NAME` in a dict."""
+    """The dataclasses inside a type, each after its path: `[]` in a list, `.NAME` in a dict."""
     origin = origin_of(kind)
     if is_table_class(kind):
         yield path, kind

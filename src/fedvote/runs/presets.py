@@ -1,4 +1,4 @@
-"""The configurations that come with the package, by name."""
+"""Presets: the configurations that come with the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def presets() -> dict[str, Path]:
-    """The TOML file of every preset."""
+    """Name -> TOML file, of every preset."""
     folder = resources.files("fedvote") / "presets"
     return {
         Path(str(file)).stem: Path(str(file))

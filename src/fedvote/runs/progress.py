@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live bar in a terminal, a line a round elsewhere."""
+"""The progress of a run: a live bar in a terminal, one line a round elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedvote.federation import Snapshot
 def watch(
     snapshots: Iterable[Snapshot], rounds: int, done: int = 0, uplink: int = 0, title: str = ""
 ) -> Iterator[Snapshot]:
-    """The same snapshots, shown as they pass; `done` rounds sent `uplink` bytes before. A title tells runs apart."""
+    """Show each snapshot, then yield it. `done` rounds and `uplink` bytes came before; the title tells runs apart."""
     yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, uplink, title)
 
 
@@ -48,7 +48,7 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, ti
         TextColumn("round"),
         MofNCompleteColumn(),
         BarColumn(),
-        TextColumn("{task.description}", markup=False),  # clients may have a word in it
+        TextColumn("{task.description}", markup=False),  # it may quote a client
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -63,19 +63,19 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, ti
 
 def _text(snapshot: Snapshot, uplink: int) -> str:
     record = snapshot.record
-    judged = "accuracy {accuracy:6.1%} (float {accuracy_float:6.1%})  ".format(**record) if "accuracy" in record else ""
+    accuracy = "accuracy {accuracy:6.1%} (float {accuracy_float:6.1%})  " if "accuracy" in record else ""
     refused = record.get("refused", {})
-    without = f"  {len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
+    uncounted = f"  {len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
     return (
-        f"{judged}"
+        f"{accuracy.format(**record)}"
         f"{uplink / 1e6:8.2f} MB up  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
-        f"{record['downlink_bits_per_weight']:.2f} down{without}"
+        f"{record['downlink_bits_per_weight']:.2f} down{uncounted}"
     )
 
 
 @contextmanager
 def downloading(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for bytes done of bytes in all."""
+    """A progress bar. It yields a function of the bytes done and the total bytes."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

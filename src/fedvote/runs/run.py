@@ -1,4 +1,4 @@
-"""A configuration, simulated into a run folder."""
+"""Simulate a configuration into a run folder."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fedvote.runs.folder import RunFolder
 def run(
     config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
 ) -> Iterator[Snapshot]:
-    """Run a configuration into a folder; yields a snapshot when its round is safe on disk.
+    """Run a configuration into a folder; yields each snapshot once its round is on disk.
 
-    `data`: what the configuration names, if it was loaded before.
+    `data`: the configuration's dataset, if it is loaded already.
     """
     planned = federation(config, device, data)
     folder.check_data(planned)

@@ -1,4 +1,4 @@
-"""One configuration over many values of some keys: a run folder each, a table, and the best."""
+"""Sweeps: one configuration run with many values of some keys, and the best of them."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from fedvote.runs.progress import watch
 from fedvote.runs.run import run
 from fedvote.system.atomic_file import write
 
-SEPARATE = re.compile(r",(?![^\[]*\])")  # commas, but those within brackets
-LONGEST = 180  # characters of the name of a run folder, before its seed
+SEPARATOR = re.compile(r",(?![^\[]*\])")  # commas outside brackets
+LONGEST = 180  # characters of a run folder's name, before its seed
 GRIDS = {"paper-grid": ("1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1")}  # Appendix A-A
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: what was set, and what came out."""
+    """One run of a sweep: its settings and its records."""
 
     settings: tuple[str, ...]
     folder: Path
     records: Sequence[Mapping[str, Any]]  # of every round
-    validated: bool  # judged by training examples that were held out, not by the test ones
+    validated: bool  # whether accuracy is on held-out training examples, not on the test examples
 
     @property
     def accuracy(self) -> float:
-        """Of the deployed model, after the last round."""
+        """The deployed model's accuracy after the last round."""
         return float(self.records[-1]["accuracy"])
 
     @property
     def lost(self) -> int:
-        """Rounds in which nobody was counted: at a rate, for instance, at which weights grow beyond all bounds."""
+        """Rounds that counted no message, such as when a learning rate makes all weights diverge."""
         return sum(map(uncounted, self.records))
 
     def sent(self, way: str) -> int:
-        """Bytes of all clients in all rounds."""
+        """Bytes of all clients in all rounds; `way`: up or down."""
         return sum(record[f"{way}link_bytes"] for record in self.records)
 
     def __str__(self) -> str:
-        lost = f"  in {self.lost} of {len(self.records)} rounds nobody was counted" if self.lost else ""
+        lost = f"  in {self.lost} of {len(self.records)} rounds no message counted" if self.lost else ""
         return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{lost}"
 
 
 def points(over: Sequence[str]) -> list[tuple[str, ...]]:
-    """Every combination of `a.b=v1,v2,...`; a grid's name stands for its values."""
+    """Every combination of the values in `a.b=v1,v2,...`; a grid's name stands for its values."""
     axes = []
     for axis in over:
         key, equals, values = axis.partition("=")
@@ -61,7 +61,7 @@ def points(over: Sequence[str]) -> list[tuple[str, ...]]:
             raise ConfigError(
                 f"--over {axis!r} is not of the form a.b=v1,v2,... or a.b=GRID; grids: {', '.join(GRIDS)}"
             )
-        axes.append([f"{key}={value}" for value in GRIDS.get(values) or SEPARATE.split(values)])
+        axes.append([f"{key}={value}" for value in GRIDS.get(values) or SEPARATOR.split(values)])
     keys = [axis[0].partition("=")[0] for axis in axes]
     for repeated in ({key for key in keys if keys.count(key) > 1}, *({v for v in a if a.count(v) > 1} for a in axes)):
         if repeated:
@@ -70,12 +70,12 @@ def points(over: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def in_order(settings: Sequence[str]) -> list[str]:
-    """Names of whole parts before what is set in them."""
+    """Sort settings so that a part's name comes before the part's keys."""
     return sorted(settings, key=lambda setting: setting.partition("=")[0].count("."))
 
 
 def folder_name(words: Sequence[str]) -> str:
-    """These words as the name of a folder; what is left out of it leaves a checksum."""
+    """A folder name made of these words, plus a checksum if characters had to be replaced or cut."""
     whole = "_".join(words)
     name = re.sub(r"[^\w.=,-]+", "-", whole)[:LONGEST]
     return name if name == whole else f"{name}_{zlib.crc32(whole.encode()):08x}"
@@ -84,10 +84,9 @@ def folder_name(words: Sequence[str]) -> str:
 def sweep(
     source: str, over: Sequence[str], settings: Sequence[str], out: Path, device: str = "auto"
 ) -> Iterator[Point]:
-    """Run every point that is not done yet; yields each when it is."""
-    planned = [
-        (point, read(source, in_order([*settings, *point]))) for point in points(over)
-    ]  # mistakes show before the first run
+    """Run every point that is not finished yet; yields each point when it is."""
+    # read all configurations first: mistakes must show before the first run
+    planned = [(point, read(source, in_order([*settings, *point]))) for point in points(over)]
     for point, config in planned:
         folder = RunFolder(out / folder_name(point))
         snapshots = run(config, folder, device=device, resume=True)
@@ -98,11 +97,11 @@ def sweep(
 
 @dataclass(frozen=True)
 class Mean:
-    """Runs of a sweep that differ in their seed alone."""
+    """The mean over runs that differ only in their seed."""
 
     settings: tuple[str, ...]  # without the seed
     accuracies: tuple[float, ...]
-    lost: int = 0  # rounds of theirs in which nobody was counted
+    lost: int = 0  # rounds that counted no message, in all of these runs
 
     @property
     def accuracy(self) -> float:
@@ -118,19 +117,19 @@ class Mean:
 
 
 def means(done: Sequence[Point]) -> list[Mean]:
-    """Accuracy of the deployed model after the last round, over seeds."""
-    found: dict[tuple[str, ...], list[Point]] = {}
+    """Group points that differ only in their seed."""
+    groups: dict[tuple[str, ...], list[Point]] = {}
     for point in done:
         settings = tuple(setting for setting in point.settings if not setting.startswith("seed="))
-        found.setdefault(settings, []).append(point)
+        groups.setdefault(settings, []).append(point)
     return [
-        Mean(settings, tuple(point.accuracy for point in alike), sum(point.lost for point in alike))
-        for settings, alike in found.items()
+        Mean(settings, tuple(point.accuracy for point in group), sum(point.lost for point in group))
+        for settings, group in groups.items()
     ]
 
 
 def best(done: Sequence[Point]) -> Mean:
-    """The most accurate settings, on average over their seeds; of those that lost no round, if there are any."""
+    """The settings with the best mean accuracy over seeds; settings that lost a round come last."""
     return max(means(done), key=lambda mean: (not mean.lost, mean.accuracy))
 
 
@@ -151,5 +150,5 @@ def save(done: Sequence[Point], file: Path) -> None:
         {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}
         for m in means(done)
     ]
-    found = {"best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
-    write(file, json.dumps(found, indent=2) + "\n")
+    table = {"best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
+    write(file, json.dumps(table, indent=2) + "\n")

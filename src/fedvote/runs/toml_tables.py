@@ -1,4 +1,4 @@
-"""Tables to frozen dataclasses and back: every key and type is checked, parts are chosen by name from registries."""
+"""Tables to frozen dataclasses and back. Every key and type is checked; registries choose parts by name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def apply(table: Table, setting: str) -> None:
-    """Put `a.b=c` into a table. Another name for a whole part (`method=fedavg`) replaces that part."""
+    """Put `a.b=c` into a table. A new name for a part (`method=fedavg`) replaces the whole part."""
     path, equals, text = setting.partition("=")
     if not equals or not all(path.split(".")):
         raise ConfigError(f"--set {setting!r} is not of the form a.b=c; for example --set method.lr=0.01")
@@ -49,13 +49,13 @@ def apply(table: Table, setting: str) -> None:
         if not isinstance(child, dict):
             raise ConfigError(f"--set {setting!r}: {name} is a value, not a table")
         table = child
-    there = table.get(last)
-    if not (isinstance(there, dict) and there.get("name") == value):  # else it is that part already
+    present = table.get(last)
+    if not (isinstance(present, dict) and present.get("name") == value):  # the same name keeps the part's settings
         table[last] = value
 
 
 def check_order(settings: Sequence[str]) -> None:
-    """Refuse a name for a whole part after a setting of that part, which it would undo."""
+    """Refuse a part's name after a setting of that part: it would undo the setting."""
     for at, setting in enumerate(settings):
         path = setting.partition("=")[0]
         for earlier in settings[:at]:
@@ -63,11 +63,11 @@ def check_order(settings: Sequence[str]) -> None:
                 raise ConfigError(f"--set {setting} would undo --set {earlier}: put it first")
 
 
-# Why no library does this. msgspec is as strict, but takes unknown keys of a dataclass in silence; cattrs takes "3" and
-# true for numbers; pydantic, where it is strict, takes no table for a dataclass. None knows registries, and all their
-# sentences would be replaced: `_convert` is what is left, and shorter than what would bend one of them.
+# Why no library: msgspec is strict, but ignores unknown keys of a dataclass; cattrs accepts "3" and true as numbers;
+# strict pydantic accepts no table for a dataclass. None knows registries, and we would replace all their error texts.
+# What is left is `_convert`, which is shorter than the code to adapt one of them.
 def build(cls: type, table: Any, where: str = "") -> Any:
-    """A dataclass from a table; every key and every type is checked."""
+    """Make a dataclass from a table; every key and every type is checked."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} is {table!r}, expected a table")
     fields = fields_of(cls)
@@ -89,7 +89,7 @@ def build(cls: type, table: Any, where: str = "") -> Any:
             raise ConfigError(f"{path} is {value!r}, expected {expected(kind)}") from None
     missing = [name for name, (slot, _) in fields.items() if name not in values and _required(slot)]
     if missing:
-        raise ConfigError(f"{where} needs {', '.join(missing)}, which has no default: set it, or give it one")
+        raise ConfigError(f"{where} needs {', '.join(missing)}: set it, or give it a default in the class")
     return cls(**values)
 
 
@@ -98,7 +98,7 @@ def _required(slot: dataclasses.Field[Any]) -> bool:
 
 
 def _build_part(slot: dataclasses.Field[Any], base: type, value: Any, where: str) -> Any:
-    """A part chosen by name from a registry; without a name, the default one."""
+    """Make a part, chosen by name from a registry; without a name, the default part."""
     registry = slot.metadata["registry"]
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
@@ -109,7 +109,7 @@ def _build_part(slot: dataclasses.Field[Any], base: type, value: Any, where: str
 
 
 def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) -> type:
-    """The class that goes by a name in a registry, or a user's own, which has to be complete."""
+    """The class of this name, from a registry or the user's own file; ConfigError if methods are missing."""
     kind = find(registry, name, where)
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ConfigError(f"{where} {name!r} is not a {base.__name__}; known: {', '.join(registry)}")
@@ -120,11 +120,11 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
 
 
 class _MismatchError(Exception):
-    """A value is not of the type that its field declares; whoever knows the field says so."""
+    """A value does not have its field's type. `build`, which knows the field, turns this into a ConfigError."""
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:
-    """A TOML value as the type that a field declares. No string is a number, and no boolean is one."""
+    """Convert a TOML value to a field's type. Strings and booleans are never taken for numbers."""
     origin = origin_of(kind)
     if origin in UNIONS:
         for option in typing.get_args(kind):
@@ -150,7 +150,7 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
 
 
 def as_table(part: Any) -> Table:
-    """Every field of a configuration, as TOML can hold it; what is None is left out."""
+    """Every field of a configuration, as TOML can hold it; fields that are None are left out."""
     table: Table = {}
     for slot in dataclasses.fields(part):
         value, name = getattr(part, slot.name), f"{type(part).__name__}.{slot.name}"
@@ -159,7 +159,7 @@ def as_table(part: Any) -> Table:
         elif slot.init and value is not None:
             table[slot.name] = to_plain(value, name)
         elif slot.init and default_of(slot) is not None:
-            raise ConfigError(f"{name} is None, which TOML cannot say: let None be its default, or give it a value")
+            raise ConfigError(f"{name} is None, which TOML cannot hold: make None its default, or give it a value")
     return table
 
 
@@ -173,13 +173,13 @@ def to_plain(value: Any, name: str = "the value") -> Any:
         return [to_plain(each, f"{name}[{i}]") for i, each in enumerate(value)]
     if isinstance(value, str | bool):
         return value
-    if isinstance(value, numbers.Real):  # NumPy's, too
+    if isinstance(value, numbers.Real):  # NumPy's numbers, too
         return int(value) if isinstance(value, numbers.Integral) else float(value)
     raise ConfigError(f"{name} is {value!r}, which TOML cannot hold: use numbers, strings, booleans, lists and tables")
 
 
 def to_toml(table: Table, path: str = "") -> str:
-    """A table of tables, strings, numbers, booleans and lists of them, as TOML. A table that is empty has its line."""
+    """Write a table of tables, strings, numbers, booleans and lists as TOML. An empty table keeps its heading."""
     sections = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     lines = [f"{_key(key)} = {inline_toml(value)}" for key, value in table.items() if key not in sections]
     text = "\n".join(([f"[{path}]"] if path and (lines or not table) else []) + lines)
@@ -190,14 +190,14 @@ def to_toml(table: Table, path: str = "") -> str:
 
 
 def inline_toml(value: Any) -> str:
-    """A value in one line."""
+    """A value as TOML, in one line."""
     if isinstance(value, list):
         return f"[{', '.join(map(inline_toml, value))}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_key(key)} = {inline_toml(each)}' for key, each in value.items())}}}"
     if isinstance(value, float):
-        return repr(value)  # the infinities of JSON are not those of TOML
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped
+        return repr(value)  # JSON writes infinities in another way
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML wants it escaped, JSON does not
 
 
 def _key(key: str) -> str:

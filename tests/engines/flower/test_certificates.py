@@ -76,6 +76,6 @@ def test_private_keys_are_for_the_owner_alone_and_fit_the_public_ones(tmp_path: 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
     make_certificates(tmp_path)
     before = (tmp_path / "ca.crt").read_bytes()
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         make_certificates(tmp_path)
     assert (tmp_path / "ca.crt").read_bytes() == before

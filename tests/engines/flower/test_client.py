@@ -69,5 +69,5 @@ def test_a_file_that_is_another_than_the_servers_is_refused(tmp_path: Path) -> N
     message = asked(small(f"model.name={file}:net"), tmp_path / "run")
     assert turn(message)
     file.write_text(NET.replace("ReLU", "Tanh"))  # the same layers, so that no fingerprint tells
-    with pytest.raises(ConfigError, match=r"net\.py is another file here than on the server"):
+    with pytest.raises(ConfigError, match=r"net\.py differs from the server"):
         turn(message, device="cpu")

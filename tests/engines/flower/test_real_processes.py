@@ -238,7 +238,7 @@ def test_one_command_starts_a_federation_and_stops_all_of_it_when_interrupted(tm
         process.wait(60)
     finally:
         process.kill()
-    assert process.returncode == 130 and "everything that was started is stopped" in said.read_text(), said.read_text()
+    assert process.returncode == 130 and "all programs are stopped" in said.read_text(), said.read_text()
     assert len(started) >= 4 and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in started)
 
 

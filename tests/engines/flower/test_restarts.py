@@ -63,9 +63,7 @@ def served(folder: Path, data: str, rounds: int, **settings: int) -> RunFolder:
 def test_a_run_on_data_that_clients_brought_goes_on_with_these_and_no_others(tmp_path: Path) -> None:
     data = own_data(tmp_path)
     folder = served(tmp_path, data, 1)
-    refusal = (
-        "holds a run on data that its clients and its server brought.*go on with it over the network, by `flwr run`"
-    )
+    refusal = "holds a run on data that its clients and its server brought.*resume it over the network, by `flwr run`"
     with pytest.raises(ConfigError, match=refusal):
         list(resume_here(small("rounds=2"), folder, device="cpu", resume=True))
     with pytest.raises(ConfigError, match=refusal):

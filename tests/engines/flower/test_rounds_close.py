@@ -72,7 +72,7 @@ def test_a_client_that_dies_again_and_again_is_not_asked_without_end(tmp_path: P
 
 def test_a_round_that_cannot_have_its_minimum_any_more_does_not_wait_for_it(tmp_path: Path) -> None:
     grid = grid_of(4)
-    with pytest.raises(NoQuorum, match=r"has 1 of the 2 ballots.*those who were refused had their vote after [0-9] s"):
+    with pytest.raises(NoQuorum, match=r"has 1 of the 2 ballots.*refused clients get no second vote, after [0-9] s"):
         run(tmp_path, {c: alter(flip) for c in (0, 1, 2)}, grid=grid)
 
 

@@ -47,7 +47,7 @@ def test_without_either_a_client_has_its_part_of_the_named_dataset() -> None:
 
 def test_without_either_a_client_is_refused_where_the_server_has_data_of_its_own(tmp_path: Path) -> None:
     own = replace(PROBLEM, own_data=True)
-    with pytest.raises(DataError, match="this node names no data, but the server tests on data of its own"):
+    with pytest.raises(DataError, match="this node names no data, but the server tests on its own data"):
         clients_site(small(), own, 0, "", "cpu")
     save(tmp_path / "train.npz")
     assert len(clients_site(small(), own, 0, str(tmp_path), "cpu").data.train) == 20
@@ -57,7 +57,7 @@ def test_without_either_a_client_is_refused_where_the_server_has_data_of_its_own
 def test_inputs_of_another_kind_than_the_servers_are_refused(kind: str, tmp_path: Path) -> None:
     """Bytes are parts of 255, and anything else is not: the same image would be another."""
     np.savez(tmp_path / "train.npz", x=np.full((20, 1, 8, 8), 200, kind), y=np.arange(20) % 10)
-    with pytest.raises(DataError, match="inputs that count as float32, expected uint8, as the server has them"):
+    with pytest.raises(DataError, match="inputs that count as float32, expected uint8, as on the server"):
         clients_site(small(), PROBLEM, 0, str(tmp_path), "cpu")
     save(tmp_path / "train.npz")
     with pytest.raises(DataError, match="inputs that count as uint8, expected float32"):
@@ -126,5 +126,5 @@ def test_a_server_that_calibrates_on_its_test_inputs_says_so(
 def test_a_servers_function_returns_a_dataset(tmp_path: Path) -> None:
     code = tmp_path / "held_out.py"
     code.write_text("def load():\n    return 3\n")
-    with pytest.raises(DataError, match="returned a int, expected what fedvote"):
+    with pytest.raises(DataError, match="returned a int, expected a dataset made by fedvote"):
         servers_site(small(), f"{code}:load", "cpu")

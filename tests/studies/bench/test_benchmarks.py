@@ -40,7 +40,7 @@ def test_an_option_is_taken_or_refused_in_one_sentence(name: str, option: str) -
     if option in TAKEN[name]:
         assert benchmark(name, **{option: ASKED[option]}).keywords == {option: ASKED[option]}
     else:
-        with pytest.raises(ConfigError, match=f"^the benchmark {name} has no use for --{option}; it takes "):
+        with pytest.raises(ConfigError, match=f"^the benchmark {name} does not use --{option}; it takes "):
             benchmark(name, **{option: ASKED[option]})
 
 
@@ -86,7 +86,7 @@ def test_every_rule_is_timed_and_the_first_time_apart() -> None:
 
 def test_peers_are_started_from_a_clone_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"there is no peers.run\.py here: start the benchmark peers from the root"):
+    with pytest.raises(ConfigError, match=r"there is no peers.run\.py here: run `fedvote bench peers` from the root"):
         peers.bench()
 
 

@@ -54,5 +54,5 @@ def test_without_a_compiler_there_is_no_c(
 
 
 def test_clients_cannot_be_chosen() -> None:
-    with pytest.raises(ConfigError, match="the benchmark infer has no use for --clients; it takes --model"):
+    with pytest.raises(ConfigError, match="the benchmark infer does not use --clients; it takes --model"):
         benchmark("infer", clients=[3])

@@ -64,7 +64,7 @@ def test_names_of_folders_have_an_end_and_still_differ() -> None:
 
 
 def test_a_seed_is_asked_for_by_its_number() -> None:
-    with pytest.raises(ConfigError, match="expected how many to run"):
+    with pytest.raises(ConfigError, match="expected a number of seeds: use --seeds N"):
         Asked(settings=("seed=5",))
 
 

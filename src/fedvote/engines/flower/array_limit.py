@@ -1,7 +1,7 @@
 """A limit on the memory that the arrays of one reply may take.
 
-Flower sends an array in chunks, and equal chunks only once: a few bytes on the wire can become gigabytes on the server,
-and no limit of a proxy sees them. So the chunks are added up before any array is made.
+Flower sends an array in chunks, and equal chunks only once: a few bytes on the wire can become gigabytes on the server.
+A proxy's limit does not see that. So we add up the chunks before any array is made.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fedvote.engines.flower.flower_internals import Chunks, inflate_arrays_by, i
 from fedvote.errors import WireError
 
 LONGEST_LIST = 2**20  # bytes of an array's list of chunks: enough for 70 GiB of chunks
-_limit = threading.local()  # .nbytes: what this thread may still make; not set where there is no limit
+_limit = threading.local()  # .nbytes: bytes that this thread may still receive; not set: no limit
 
 
 @contextmanager
 def at_most(nbytes: int) -> Iterator[None]:
-    """Limit the arrays that this thread receives in the block to so many bytes in all; WireError beyond."""
+    """Limit the total bytes of arrays that this thread receives in the block; WireError beyond."""
     _limit.nbytes = nbytes
     try:
         yield

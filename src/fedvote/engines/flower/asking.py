@@ -1,4 +1,4 @@
-"""Asking clients for their ballots: which broadcast each gets, how long its task lives, and who is asked again."""
+"""Asking clients for their ballots: the broadcast that each gets, its task's lifetime, and retries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem, Task
 
-LIFETIME = 1.5  # deadlines that a task lives: a ballot may be a little late, and stale work is soon dropped
-MOST_DOUBLINGS = 10  # each failure doubles the lifetime, up to so many times
+LIFETIME = 1.5  # of a task, in deadlines: ballots may be a little late, but stale work is dropped soon
+MOST_DOUBLINGS = 10  # each failure doubles the lifetime, at most this many times
 
 
 @dataclass
@@ -21,10 +21,10 @@ class Asker:
     mailbox: Mailbox
     problem: Problem
     deadline: float  # seconds
-    holders: set[int] = field(default_factory=set)  # clients that have the last broadcast: their ballots counted
+    holders: set[int] = field(default_factory=set)  # clients that have the last broadcast, since their ballots counted
 
     def ask(self, poll: Poll, round: ServerRound, online: Mapping[int, int]) -> None:
-        """Send a task to every client that is online, may still vote, and has none yet."""
+        """Send a task to every client that is online, may still vote, and has no task yet."""
         for client in sorted((poll.askable() & online.keys()) - self.mailbox.awaited(poll.round)):
             broadcast = round.broadcast(client in self.holders)
             ttl = time_to_live(self.deadline, poll.failures[client])
@@ -34,12 +34,12 @@ class Asker:
                 poll.task_bytes += nbytes
 
     def lacks_reference(self, client: int) -> bool:
-        """Send this client the whole broadcast from now on; False if it was sent the whole one before."""
+        """Send this client the whole broadcast from now on; False if it already got the whole one."""
         was_holder = client in self.holders
         self.holders.discard(client)
         return was_holder
 
 
 def time_to_live(deadline: float, failures: int) -> float:
-    """Seconds that a task waits for its answer, after so many failures of the client in this round."""
+    """Seconds that a task lives, by the client's number of failures in this round."""
     return float(LIFETIME * deadline * 2.0 ** min(failures, MOST_DOUBLINGS))

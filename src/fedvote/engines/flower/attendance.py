@@ -1,4 +1,4 @@
-"""Who is there: which clients are online, who was turned away, and who was away and is back."""
+"""Attendance: the clients that are online, the nodes that were turned away, and the clients that came back."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ NEVER = float("-inf")
 
 @dataclass
 class Attendance:
-    """The clients that are online, as Flower last said. Newcomers get their numbers from the roster."""
+    """The clients that are online, by Flower's last answer. The roster gives newcomers their numbers."""
 
     grid: Grid
     folder: Path  # the run's, where the roster is kept
     roster: Roster
     clock: Callable[[], float]
     online: dict[int, int] = field(default_factory=dict)  # client -> node
-    strangers: list[str] = field(default_factory=list)  # identities of nodes that are online and have no vote
-    away: set[int] = field(default_factory=set)  # clients that did not vote when they last should have
+    strangers: list[str] = field(default_factory=list)  # identities of nodes that are online but have no vote
+    away: set[int] = field(default_factory=set)  # clients that did not vote in their last round
     _looked: float = NEVER
 
     def look(self) -> None:
-        """Ask Flower who is online, unless that was asked a moment ago."""
+        """Ask Flower which nodes are online, unless it was asked a moment ago."""
         if self.clock() - self._looked < SECONDS_BETWEEN_LOOKS:
             return
         self._looked = self.clock()
@@ -40,7 +40,7 @@ class Attendance:
         self.online, self.strangers = roster.present(nodes), roster.strangers(nodes)
 
     def look_again(self) -> None:
-        """Have the next look ask Flower, however short ago the last one was."""
+        """Make the next look ask Flower in any case."""
         self._looked = NEVER
 
     def complete(self) -> bool:
@@ -48,7 +48,7 @@ class Attendance:
         return len(self.online) == self.roster.clients
 
     def after_vote(self, cohort: Collection[int], voted: Collection[int]) -> list[int]:
-        """Note which clients of the cohort did not vote; returns those that were away and voted now."""
+        """Note which clients of the cohort did not vote; returns the clients that were away and now voted."""
         returned = sorted(self.away.intersection(voted))
         self.away = (self.away - set(voted)) | (set(cohort) - set(voted))
         return returned

@@ -1,6 +1,6 @@
 """Certificates and keys for a federation: an authority, the server's certificate, and a key pair for every node.
 
-The authority's key signs the server's certificate and is then dropped: its owner could pose as the server.
+The authority's key signs the server's certificate and is then dropped: its owner could impersonate the server.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from cryptography.x509.oid import NameOID
 from fedvote.errors import ConfigError
 
 DAYS = 365
-HERE = ("localhost", "127.0.0.1")  # Flower's own programs on the server reach the SuperLink by these, over TLS too
+HERE = ("localhost", "127.0.0.1")  # by these, Flower's own programs on the server reach the SuperLink, over TLS too
 MOST_DAYS = 36_500
 HOST = re.compile(r"(?=.{1,253}$)(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """The files of an authority and of the server that it vouches for."""
+    """The files of an authority and of a server."""
 
-    authority: Path  # for all: the server's certificate is checked against it
-    server: Path
-    key: Path  # for the server alone
+    authority: Path  # the authority's certificate, for everybody: it verifies the server's
+    server: Path  # the server's certificate
+    key: Path  # the server's private key
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
@@ -43,11 +43,11 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAY
             f"hosts are {', '.join(map(repr, hosts)) or 'none'} and days {days}, expected names or addresses by which "
             f"clients reach the server, and 1 to {MOST_DAYS} days"
         )
-    made = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
-    _new(made.authority, made.server, made.key)
+    files = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
+    _new(files.authority, files.server, files.key)
     now = datetime.datetime.now(datetime.UTC)
     authority_key, server_key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
-    authority, server = _name("fedvote authority"), _name("fedvote server")  # clients look at its hosts alone
+    authority, server = _name("fedvote authority"), _name("fedvote server")  # clients check the hosts, not this name
     until = now + datetime.timedelta(days=days)
 
     def builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
@@ -57,17 +57,17 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAY
         return identified.serial_number(x509.random_serial_number())
 
     signs = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
-    own = builder(authority, authority_key).add_extension(x509.BasicConstraints(True, 0), critical=True)
-    own = own.add_extension(signs, critical=True)
+    root = builder(authority, authority_key).add_extension(x509.BasicConstraints(True, 0), critical=True)
+    root = root.add_extension(signs, critical=True)
     names = [_host(host) for host in dict.fromkeys([*hosts, *HERE])]
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    theirs = builder(server, server_key).add_extension(x509.BasicConstraints(False, None), critical=True)
-    theirs = theirs.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    theirs = theirs.add_extension(signer, critical=False)
-    for path, certificate in ((made.authority, own), (made.server, theirs)):
+    leaf = builder(server, server_key).add_extension(x509.BasicConstraints(False, None), critical=True)
+    leaf = leaf.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    leaf = leaf.add_extension(signer, critical=False)
+    for path, certificate in ((files.authority, root), (files.server, leaf)):
         path.write_bytes(certificate.sign(authority_key, hashes.SHA384()).public_bytes(serialization.Encoding.PEM))
-    _secret(made.key, _private(server_key, serialization.PrivateFormat.PKCS8))
-    return made
+    _secret(files.key, _private(server_key, serialization.PrivateFormat.PKCS8))
+    return files
 
 
 def make_key(path: Path) -> Path:
@@ -82,11 +82,11 @@ def make_key(path: Path) -> Path:
 
 
 def _new(*paths: Path) -> None:
-    """Make the folder of these files; ConfigError if one of them is there already."""
+    """Make the folder of these files; ConfigError if one of them exists."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     for path in paths:
         if path.exists():
-            raise ConfigError(f"{path} is there already: delete it, or choose another folder")
+            raise ConfigError(f"{path} exists already: delete it, or choose another folder")
 
 
 def _name(text: str) -> x509.Name:
@@ -94,7 +94,7 @@ def _name(text: str) -> x509.Name:
 
 
 def _is_host(host: str) -> bool:
-    """Whether a text is an address, or a name such as fed.example.org; neither may have a port or https://."""
+    """Whether a text is an address, or a name such as fed.example.org, without port and https://."""
     with suppress(ValueError):
         return bool(ipaddress.ip_address(host).version)
     return HOST.fullmatch(host) is not None
@@ -112,6 +112,6 @@ def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat)
 
 
 def _secret(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
+    """Write a file that only its owner may read; its mode is set before its first byte."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""The client: one task, one turn, one frame."""
+"""The client: it answers one task by one turn of training, and one frame."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fedvote.system.device import repeatable
 from fedvote.wire import frames, write
 
 NODE_KEYS = ("data", "memory", "device")
-FLOWERS_KEYS = ("partition-id", "num-partitions")  # Flower's simulation gives them to every node
+FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 
 
 def take_turn(task: Task, context: Context) -> bytes:
-    """Train from the broadcast on the data that are here; returns the frame for the server."""
+    """Train from the broadcast on this machine's data; returns the frame for the server."""
     node = context.node_config
     _check_keys(node)
     federation, train = _site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
@@ -41,13 +41,13 @@ def take_turn(task: Task, context: Context) -> bytes:
         if not frame:
             raise DataError(
                 f"client {task.client}'s weights became NaN or infinite in round {task.round}, so there is nothing to "
-                "send: look for values in its data that are no numbers, or lower the learning rate"
+                "send: look for NaN or infinite values in its data, or lower the learning rate"
             )
         memory.after(task.round, remembered, broadcast if round.wire.keeps_broadcast else {})
         if task.client not in federation.hostile:
             return frame
-        mine = dict(zip([task.client], write(outgoing), strict=True))
-        forged = round.tamper(federation.plan.attack, broadcast, mine, federation.hostile)
+        honest = dict(zip([task.client], write(outgoing), strict=True))
+        forged = round.tamper(federation.plan.attack, broadcast, honest, federation.hostile)
         return frames(forged)[0] if forged else frame
 
 
@@ -65,7 +65,7 @@ def _memory_file(node: UserConfig, task: Task) -> Path | None:
 
 
 def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcast | None:
-    """The last broadcast, which the next one may build on. Before round 1 it is what the seed makes."""
+    """The last broadcast, which the next may build on. Before round 1 it follows from the seed."""
     if round.key.round > 1:
         return memory.broadcast(round.key.round - 1)
     return round.reference(round.method.init(round.network, len(federation.owned)))
@@ -73,7 +73,7 @@ def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcas
 
 @lru_cache(maxsize=4)
 def _site(problem: Problem, client: int, where: str, device: str) -> tuple[Federation, Examples]:
-    """Made once, if one process takes many turns, as in Flower's simulation."""
+    """The federation on this machine, and its training data. Cached: one process may take many turns."""
     _check_files(problem.files)
     config = parse(problem.experiment, "the server's configuration")
     federation = clients_site(config, problem, client, where, device)
@@ -81,10 +81,10 @@ def _site(problem: Problem, client: int, where: str, device: str) -> tuple[Feder
 
 
 def _check_files(files: Sequence[tuple[str, str]]) -> None:
-    """Refuse a file that differs from the server's. A file that is not here may not be needed here, as for data."""
-    for file, theirs in files:
-        if Path(file).is_file() and (ours := digest(Path(file))) != theirs:
+    """Refuse a file that differs from the server's. A missing file may not be needed, such as one that loads data."""
+    for file, expected in files:
+        if Path(file).is_file() and (found := digest(Path(file))) != expected:
             raise ConfigError(
-                f"{file} is another file here than on the server (BLAKE2b {ours} here, {theirs} there): copy the "
-                "server's to this machine"
+                f"{file} differs from the server's (BLAKE2b {found} here, {expected} there): copy the server's file "
+                "to this machine"
             )

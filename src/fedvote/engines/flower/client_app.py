@@ -17,7 +17,7 @@ app = ClientApp()
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
-    """Answer a task: with a ballot, or with a refusal that says what kind of error there was. Its text stays here."""
+    """Answer a task with a ballot, or with a refusal that names the class of the error. The error's text stays here."""
     outcome: Ballot | Refusal
     try:
         outcome = Ballot(take_turn(read_task(message), context))

@@ -1,8 +1,8 @@
-"""A client's memory from round to round: what the method keeps, such as momentum, and the last broadcast.
+"""A client's memory from round to round: the method's tensors, such as momentum, and the last broadcast.
 
 It never leaves the client. It lies in Flower's state, which lasts for one submitted run, or in a file, which survives
-restarts of client and server: --node-config 'memory="/srv/memory"'. The memories after the last two rounds are kept:
-a client that is asked for a round again takes the same turn again.
+restarts of client and server: --node-config 'memory="/srv/memory"'. The memories after the last two rounds are kept,
+so that a client that is asked for a round again can repeat its turn.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ KEPT = 2  # rounds
 PREFIX = "memory/"  # of the names of our records in Flower's state
 
 Memories = dict[int, State]
-"""Round -> what the method keeps after it (with a leading axis of one client), and the round's broadcast."""
+"""Round -> the method's tensors after it (with a leading axis of one client), and the round's broadcast."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory as one turn of a client finds and leaves it: in a file, or without one in Flower's state."""
+    """The memory before and after one turn of a client, in a file if one is given, else in Flower's state."""
 
     state: RecordDict
     file: Path | None = None
 
     def before(self, round: int, fresh: Mapping[str, Tensor]) -> State:
-        """What the method kept before a round; `fresh`, if there is nothing."""
+        """The method's tensors before a round; `fresh` if there are none."""
         earlier = {number: memory for number, memory in self._memories.items() if number < round}
         if not earlier:
             return {name: value[None].clone() for name, value in fresh.items()}
@@ -50,7 +50,7 @@ class Memory:
         return {name.removeprefix(HELD): value for name, value in memory.items() if name.startswith(HELD)} or None
 
     def after(self, round: int, memory: State, broadcast: Message) -> None:
-        """Keep what the method remembers after a round, and its broadcast. Memories of later rounds are dropped."""
+        """Save the method's tensors after a round, and its broadcast. Memories of later rounds are dropped."""
         memory = memory | {HELD + name: value for name, value in broadcast.items()}
         if not memory:
             return
@@ -60,31 +60,31 @@ class Memory:
 
     @cached_property
     def _memories(self) -> Memories:
-        """As they were when this turn began."""
+        """The memories when this turn began."""
         found: Memories = {}
         if self.file is not None and self.file.is_file():
             for name, value in self._read(self.file).items():
-                number, _, what = name.partition("/")
-                found.setdefault(int(number), {})[what] = value
+                number, _, tensor = name.partition("/")
+                found.setdefault(int(number), {})[tensor] = value
         elif self.file is None:
             for name, record in self.state.array_records.items():
                 if name.startswith(PREFIX):
-                    arrays = {what: from_numpy(array.numpy()) for what, array in record.items()}
+                    arrays = {tensor: from_numpy(array.numpy()) for tensor, array in record.items()}
                     found[int(name.removeprefix(PREFIX))] = arrays
         return found
 
     @staticmethod
     def _read(file: Path) -> State:
-        """The tensors in a file. If it cannot be read, the client begins anew, and overwrites it after this turn."""
+        """The tensors in a file. If it cannot be read, the client starts over, and overwrites it after this turn."""
         try:
             return load_file(file)
         except (SafetensorError, OSError) as error:
-            print(f"{file} cannot be read ({error}): this client begins anew", file=sys.stderr)
+            print(f"{file} cannot be read ({error}): this client starts without memory", file=sys.stderr)
             return {}
 
     def _save(self, memories: Memories) -> None:
         if self.file is not None:
-            flat = {f"{n}/{what}": v.cpu().contiguous() for n, memory in memories.items() for what, v in memory.items()}
+            flat = {f"{n}/{name}": v.cpu().contiguous() for n, memory in memories.items() for name, v in memory.items()}
             save_tensors(self.file, flat, secret=True)
             return
         for name in [name for name in self.state.array_records if name.startswith(PREFIX)]:

@@ -21,7 +21,7 @@ from flwr.supercore.inflatable.inflatable_object import (
 from flwr.supercore.inflatable.inflatable_utils import inflatable_class_registry
 
 CONNECTION_ERRORS = (httpx.HTTPError, OSError)
-"""What a Grid raises when it cannot reach the SuperLink. Flower documents none: it speaks HTTP through httpx."""
+"""Errors that a Grid raises if it cannot reach the SuperLink. Flower documents none; it uses HTTP through httpx."""
 
 Chunks = Mapping[str, ArrayChunk]
 
@@ -36,9 +36,9 @@ __all__ = [  # ErrorCode: the numbers in `flwr.app.Error`, which the public modu
 
 
 def message_nbytes(message: Message) -> int:
-    """Bytes of the objects that carry a message: records, their names, and metadata.
+    """Bytes of a message as Flower sends it: records, their names, and metadata.
 
-    Flower reports no size of a message. It sends each nested object on its own, so their lengths add up to it.
+    Flower reports no size. It sends each nested object separately, so the size is the sum of their lengths.
     """
     return sum(len(part.deflate()) for part in get_all_nested_objects(message).values())
 
@@ -46,7 +46,7 @@ def message_nbytes(message: Message) -> int:
 def inflated_nbytes(array: bytes, chunks: Chunks) -> int:
     """Bytes that a received array will take in memory.
 
-    The object lists its chunks by their places among its children; a chunk may occur many times.
+    The object lists its chunks by their index among its children; a chunk may occur many times.
     """
     names = get_object_children_ids_from_object_content(array)
     places = json.loads(get_object_body(array, Array))["arraychunk_ids"]
@@ -54,10 +54,10 @@ def inflated_nbytes(array: bytes, chunks: Chunks) -> int:
 
 
 def inflate_arrays_by(inflate: Callable[[bytes, Chunks], Array]) -> None:
-    """Have Flower call this function for every array that it receives.
+    """Make Flower call this function for every array that it receives.
 
-    Flower has no limit on what a received array becomes. It looks for the class that inflates an object by the
-    object's name in a registry, which is the one place to put a limit before the memory is taken.
+    Flower does not limit the size of a received array. It finds the class that inflates an object in a registry, by
+    the object's name: this is the one place to set a limit before memory is allocated.
     """
 
     class Inflating:

@@ -1,4 +1,4 @@
-"""A frame as a record of Flower's: the same in both directions."""
+"""A frame as a Flower record, the same in both directions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from fedvote.errors import WireError
 
 FRAME = "frame"
-CHUNKED = 2**22  # bytes: a longer frame travels as an array, in chunks, which Flower moves faster
+CHUNKED = 2**22  # bytes; longer frames travel as an array, in chunks, which is faster in Flower
 
 
 def frame_record(frame: bytes) -> ConfigRecord | ArrayRecord:

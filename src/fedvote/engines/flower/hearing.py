@@ -1,4 +1,4 @@
-"""Hearing clients: each reply goes to the poll, and a client that may still vote is asked again."""
+"""Hearing clients: each reply goes to the poll, and clients that may still vote are asked again."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from fedvote.engines.flower.replies import Failure, Refusal
 
 
 def hear(mailbox: Mailbox, poll: Poll, asker: Asker, attendance: Attendance) -> bool:
-    """Take in the replies that have come; True if one is a ballot that counts."""
+    """Give all new replies to the poll; True if one of them is a ballot that counts."""
     counts = False
     for reply in mailbox.collect():
         retry = _is_worth_a_retry(reply, asker)
         if retry:
-            attendance.look_again()  # its node may have gone
+            attendance.look_again()  # the client's node may be gone
         counts |= poll.take(reply, retry)
     return counts
 
 
 def _is_worth_a_retry(reply: Reply, asker: Asker) -> bool:
-    """Whether asking the client again may help: it was cut off, or it can be sent the whole broadcast instead."""
+    """Whether asking the client again may help: it was cut off, or it lacks the reference of a shorter broadcast."""
     match reply.outcome:
         case Failure(retry=retry):
             return retry

@@ -1,10 +1,10 @@
-"""The data on one machine of the federation, in a folder or from a function, which never leave it.
+"""The data on one machine of the federation, from a folder or a function. They never leave the machine.
 
     --node-config 'data="/srv/hospital"'          train.npz in it has x and y
     --node-config 'data="/srv/hospital.py:load"'  load() returns x and y
 
-A node that names neither trains on its part of the dataset that the configuration names, as in the simulator. If the
-server has its own data, such a node is refused.
+A node that names neither trains on its part of the configuration's dataset, as in the simulator. If the server has its
+own data, such a node is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     """The federation on a client's machine: only the client's own data are there."""
     if not where and problem.own_data:
         raise DataError(
-            "this node names no data, but the server tests on data of its own: start the node with its training data, "
+            "this node names no data, but the server tests on its own data: start the node with its training data, "
             """--node-config 'data="FOLDER"', or start the job without `data`."""
         )
     if not where:
@@ -42,11 +42,11 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     classes = [str(number) for number in range(problem.classes)]
     data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
     if data.shape != problem.shape:
-        raise DataError(f"{where} has inputs of shape {data.shape}, expected {problem.shape}, as the server has them.")
+        raise DataError(f"{where} has inputs of shape {data.shape}, expected {problem.shape}, as on the server.")
     if (kind := dtype_name(data.train)) != problem.dtype:
         raise DataError(
-            f"{where} has inputs that count as {kind}, expected {problem.dtype}, as the server has them: "
-            "bytes (uint8) are divided by 255, anything else is taken as it is, as float32."
+            f"{where} has inputs that count as {kind}, expected {problem.dtype}, as on the server: "
+            "bytes (uint8) are divided by 255, all other types are used as float32, unscaled."
         )
     if len(data.train) < config.local.batch:
         raise DataError(f"{where} has {len(data.train)} examples, expected a batch of {config.local.batch} at least.")
@@ -61,21 +61,21 @@ def dtype_name(examples: Examples) -> str:
 
 
 def servers_site(config: Config, where: str, device: str) -> Federation:
-    """The federation on the server's machine: examples to test on, and no data of the clients."""
+    """The federation on the server's machine: test examples, and no data of the clients."""
     if not where:
         return federation(config, device)
     data = _call(where, "data") if _is_function(where) else _test_data(Path(where))
     if not isinstance(data, Dataset):
-        raise DataError(f"{where} returned a {type(data).__name__}, expected what fedvote.from_arrays makes.")
-    here = federation(config, device, data, [torch.arange(0)] * config.federation.clients)
-    if here.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
+        raise DataError(f"{where} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays.")
+    site = federation(config, device, data, [torch.arange(0)] * config.federation.clients)
+    if site.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
         print(
             f"{where} has no {CALIBRATION}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated "
             "depends on statistics of the test inputs",
             file=sys.stderr,
             flush=True,
         )
-    return here
+    return site
 
 
 def _is_function(where: str) -> bool:
@@ -87,7 +87,7 @@ def _call(where: str, what: str) -> Any:
 
 
 def _test_data(folder: Path) -> Dataset:
-    """The examples in test.npz, and in train.npz, if it is there, those that calibrate batch norm."""
+    """The examples in test.npz; those in train.npz, if there is one, calibrate batch norm."""
     x_test, y_test = _arrays(folder / TEST)
     calibration = folder / CALIBRATION
     x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)
@@ -101,6 +101,6 @@ def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
         with path.open("rb") as raw, np.load(raw) as file:
             return file["x"], file["y"]
     except FileNotFoundError as error:
-        raise DataError(f"there is no {path}: put one there, with the arrays x and y, by numpy.savez.") from error
+        raise DataError(f"there is no {path}: write it with numpy.savez, with the arrays x and y.") from error
     except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise DataError(f"{path} does not hold the arrays x and y ({error}): write it with numpy.savez.") from error

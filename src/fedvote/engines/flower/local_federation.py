@@ -1,6 +1,6 @@
-"""A whole federation on this machine, as it would run on many: a SuperLink, SuperNodes, certificates and keys.
+"""A whole federation on this machine, with the programs of many machines: SuperLink, SuperNodes, certificates, keys.
 
-It serves to learn, to test, and as a recipe: docs/deployment.md takes the same steps on real machines.
+It is for learning and testing, and is a recipe: docs/deployment.md takes the same steps on real machines.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ keys = ""
 device = "auto"
 """
 CLOCK_DIFFERENCE = 2.0  # seconds by which a file system's clock may differ from ours
-RESTART_PAUSE = 5.0  # seconds between two starts of one node, at least
+RESTART_PAUSE = 5.0  # least seconds between two starts of one node
 QUIET = {
-    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",  # all that the app needs is installed
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",  # everything that the app needs is installed
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
 }
 
 
 class DeploymentError(FedVoteError):
-    """A program of the federation failed. The text has the end of its log."""
+    """A program of the federation failed. The message ends with the last lines of its log."""
 
 
 def node_name(number: int) -> str:
@@ -72,7 +72,7 @@ class LocalFederation:
     folder: Path
     nodes: int
     tls: bool = True
-    app: Path | None = None  # the folder of another app than fedvote's
+    app: Path | None = None  # the folder of the app; None: fedvote's own
     port: int = 0  # of the SuperLink; 0: any free one
     programs: Processes = field(init=False)
     certificates: Certificates | None = None
@@ -138,7 +138,7 @@ class LocalFederation:
         self._started[number] = time.monotonic()
 
     def restart_nodes(self) -> list[int]:
-        """Start nodes again that have ended, as a supervisor would; returns their numbers."""
+        """Restart nodes that have ended, as a supervisor would; returns their numbers."""
         due, ended = time.monotonic() - RESTART_PAUSE, self.programs.ended()
         numbers = [n for n in range(self.nodes) if node_name(n) in ended and self._started[n] < due]
         for number in numbers:
@@ -150,7 +150,7 @@ class LocalFederation:
         return self.folder / "keys" / node_name(number)
 
     def submit(self, **options: str) -> None:
-        """Start a job with this run configuration: `flwr run`, which shows the server's log until the job ends."""
+        """Start a job with this run configuration: `flwr run`, which writes the server's log until the job ends."""
         if self.tls:
             options = {"keys": str(self.folder / "keys"), **options}
         run_config = " ".join(f"{name}={json.dumps(value)}" for name, value in options.items())
@@ -160,7 +160,7 @@ class LocalFederation:
         )
 
     def flwr(self, *arguments: str) -> str:
-        """Run Flower's command line; returns what it prints."""
+        """Run Flower's command line; returns its output."""
         done = subprocess.run(
             ["flwr", *arguments], cwd=self.folder, env={**os.environ, **self.programs.environment},
             capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
@@ -170,7 +170,7 @@ class LocalFederation:
         return done.stdout
 
     def follow(self, run: Path, rounds: int, pause: float = 0.5) -> Iterator[Snapshot]:
-        """Yield the rounds of the job as they are written down, until the job ends."""
+        """Yield the job's rounds as its run folder records them, until the job ends."""
         folder, shown, began = RunFolder(run), len(RunFolder(run).metrics()), time.time()
         while True:
             over = JOB in self.programs.ended()
@@ -188,7 +188,7 @@ class LocalFederation:
             raise DeploymentError(f"the job ended after round {shown} of {rounds}:\n{self.programs.tail(JOB)}")
 
     def _prepare(self) -> None:
-        """Write certificates, keys, Flower's configuration, and an app that points at this package."""
+        """Write certificates, keys, Flower's configuration, and an app that uses this package."""
         if (self.folder / "app").exists():
             raise ConfigError(f"{self.folder} holds a federation already: choose another folder, or delete it")
         (self.folder / "app").mkdir(parents=True)
@@ -229,7 +229,7 @@ def free_port() -> int:
 
 
 def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
-    """Run a configuration by programs on this machine; yields its rounds, then stops all programs."""
+    """Run a configuration with programs on this machine; yields its rounds, then stops all programs."""
     experiment = folder / "experiment.toml"
     RunFolder(folder / RUN).check(config)  # before anything is started
     with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:

@@ -1,8 +1,8 @@
-"""Tasks that are on their way, and the replies to them.
+"""The mailbox: it sends tasks, and collects the replies.
 
-A reply belongs to the client whose task it answers, whatever the reply says of its sender: Flower itself replies in
-place of a node that died, and a hostile client may write anything. Each reply is fetched and read in a thread of its
-own. So one that never arrives, or cannot be read, costs one client's vote and does not hold up the others.
+A reply belongs to the client whose task it answers, whatever it says about its sender: Flower itself replies for a
+node that died, and a hostile client may write anything. Each reply is fetched and read in its own thread. So a reply
+that never arrives, or cannot be read, costs one client's vote and does not delay the others.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fedvote.engines.flower.replies import Failure, Malformed, Outcome, printabl
 from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import reason
 
-FETCHES = 64  # replies that are looked for at a time; the others wait for their turn
+FETCHES = 64  # replies to look for at a time; the others wait for their turn
 FETCH_SECONDS = 5.0  # how long `collect` waits for replies that have begun to arrive
 
 
 @dataclass(frozen=True)
 class Request:
-    """A task on its way, or answered: to which client, in which round."""
+    """The client and round of a task that was sent."""
 
     round: int
     client: int
@@ -34,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for a request."""
+    """The reply to a request."""
 
     request: Request
     outcome: Outcome
@@ -43,14 +43,14 @@ class Reply:
 
 
 class Fetch:
-    """Looks once for the replies to one message, in a thread of its own."""
+    """Looks once for the replies to one message, in its own thread."""
 
     def __init__(self, grid: Grid, message_id: str, limit: int):
         self.message_id = message_id
         self.found: list[tuple[Outcome, int]] = []  # with the bytes of Flower's message
         self.connection_error: Exception | None = None
         self._grid, self._limit = grid, limit
-        self._thread = threading.Thread(target=self._run, daemon=True)  # it may never end, and holds up nobody
+        self._thread = threading.Thread(target=self._run, daemon=True)  # a daemon: it may never end
         self._thread.start()
 
     def _run(self) -> None:
@@ -59,11 +59,11 @@ class Fetch:
                 self.found = [_read(message) for message in self._grid.pull_messages([self.message_id])]
         except CONNECTION_ERRORS as error:
             self.connection_error = error
-        except Exception as error:  # Flower and Python raise anything, if a client sends anything
+        except Exception as error:  # a client may send anything, so Flower and Python may raise anything
             self.found = [(Malformed(f"its answer cannot be read ({printable(reason(error))})"), 0)]
 
     def done(self, until: float) -> bool:
-        """Whether it has ended, after waiting for it until this time."""
+        """Wait until this time at most; returns whether the fetch has ended."""
         self._thread.join(max(0.0, until - time.monotonic()))
         return not self._thread.is_alive()
 
@@ -73,12 +73,12 @@ class Mailbox:
     """Sends the tasks of a run through Flower's grid, and collects the replies."""
 
     grid: Grid
-    limit: int  # bytes that the arrays of one reply may have
-    requests: dict[str, Request] = field(default_factory=dict)  # message id -> request, of those not answered yet
-    fetches: dict[str, Fetch] = field(default_factory=dict)  # message id -> fetch, of those that have not ended
+    limit: int  # most bytes of the arrays of one reply
+    requests: dict[str, Request] = field(default_factory=dict)  # message id -> request that is not answered yet
+    fetches: dict[str, Fetch] = field(default_factory=dict)  # message id -> fetch that has not ended
 
     def send(self, task: Task, node: int, ttl: float) -> int:
-        """Send a task that lives for `ttl` seconds; returns its message's bytes, or 0 if Flower did not take it."""
+        """Send a task that lives for `ttl` seconds; returns the bytes of its message, or 0 if Flower refused it."""
         message = task_message(task, node, ttl)
         message_ids = list(self.grid.push_messages([message]))
         if not message_ids or not message_ids[0]:
@@ -87,7 +87,7 @@ class Mailbox:
         return message_nbytes(message)
 
     def collect(self) -> list[Reply]:
-        """The replies that came since the last call."""
+        """The replies since the last call."""
         new = [message_id for message_id in self.requests if message_id not in self.fetches][:FETCHES]
         for message_id in new:
             self.fetches[message_id] = Fetch(self.grid, message_id, self.limit)
@@ -102,7 +102,7 @@ class Mailbox:
         return {request.client for request in self.requests.values() if request.round == round}
 
     def _replies(self, fetch: Fetch) -> list[Reply]:
-        """What a fetch found: the first message is the reply, more of them are repeated."""
+        """The replies that a fetch found; all but the first are marked as repeated."""
         del self.fetches[fetch.message_id]
         if fetch.connection_error is not None:
             raise fetch.connection_error

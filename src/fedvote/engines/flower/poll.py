@@ -1,4 +1,4 @@
-"""The poll of one round: one client, one vote. Anything else is refused, and all of it is written down."""
+"""The poll of one round: one client, one vote. It refuses everything else, and records everything."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from fedvote.errors import WireError
 from fedvote.plan import FlowerOptions
 from fedvote.wire import Delivery
 
-TRIES = 3  # tasks that a client gets before each deadline, if it fails in a way that a retry may mend
+TRIES = 3  # tasks for a client before each deadline, if it fails in a way that a retry may fix
 
 
 @dataclass
 class Poll:
-    """The ballots of a round that is open."""
+    """The ballots of an open round."""
 
     round: int
     cohort: Sequence[int]
     rules: FlowerOptions
     read: Callable[[bytes, int], Delivery]  # WireError unless the frame is this client's ballot of this round
     ballots: dict[int, Delivery] = field(default_factory=dict)
-    refused: dict[int, str] = field(default_factory=dict)  # what was wrong with a client's vote; it has no other
-    failed: dict[int, str] = field(default_factory=dict)  # why a client has not voted so far
-    failures: Counter[int] = field(default_factory=Counter)  # of each client in this round
+    refused: dict[int, str] = field(default_factory=dict)  # client -> why its vote was refused; it gets no other
+    failed: dict[int, str] = field(default_factory=dict)  # client -> why it has not voted yet
+    failures: Counter[int] = field(default_factory=Counter)  # client -> number of failures in this round
     given_up: set[int] = field(default_factory=set)  # clients that are not asked again before the next deadline
     deadlines_passed: int = 0
-    second: dict[int, int] = field(default_factory=dict)  # votes of a client beyond its first
-    late: dict[int, str] = field(default_factory=dict)  # replies to tasks of earlier rounds
-    broadcasts: list[int] = field(default_factory=list)  # bytes of each that was sent
-    task_bytes: int = 0  # of Flower's messages around them
+    second: dict[int, int] = field(default_factory=dict)  # client -> number of votes beyond its first
+    late: dict[int, str] = field(default_factory=dict)  # client -> its reply to a task of an earlier round
+    broadcasts: list[int] = field(default_factory=list)  # bytes of each broadcast sent
+    task_bytes: int = 0  # of Flower's messages around the broadcasts
     frames: int = 0  # received, counted or not
     frame_bytes: int = 0
-    reply_bytes: int = 0  # of Flower's messages around them
+    reply_bytes: int = 0  # of Flower's messages around the frames
 
     @property
     def quorum(self) -> int:
-        """Ballots that close the round at once."""
+        """Number of ballots that closes the round at once."""
         return math.ceil(self.rules.quorum * len(self.cohort) - 1e-9)
 
     @property
     def minimum(self) -> int:
-        """Ballots without which the round does not close."""
+        """Number of ballots that the round needs to close."""
         return math.ceil(self.rules.minimum * len(self.cohort) - 1e-9)
 
     @property
@@ -58,7 +58,7 @@ class Poll:
         return set(self.cohort) - self.voted - self.given_up
 
     def take(self, reply: Reply, retry: bool = False) -> bool:
-        """Put a reply where it belongs; True if it is a ballot that counts. `retry`: asking again may help."""
+        """Count or record a reply; True if it is a ballot that counts. `retry`: asking again may help."""
         client, outcome = reply.request.client, reply.outcome
         self.frames += isinstance(outcome, Ballot | Malformed)
         self.frame_bytes += len(outcome.frame) if isinstance(outcome, Ballot) else 0
@@ -97,27 +97,27 @@ class Poll:
             self.given_up.add(client)
 
     def closes(self, waited: float, awaited: set[int]) -> bool:
-        """At the quorum; with the minimum also at the deadline, or when no client is awaited any more."""
+        """Whether the round closes: at the quorum, or with the minimum at the deadline or once no client is awaited."""
         enough = len(self.ballots) >= self.minimum
         return len(self.ballots) >= self.quorum or (enough and (waited >= self.rules.deadline or not awaited))
 
     def lacks_minimum(self, waited: float, awaited: set[int]) -> bool:
-        """Whether only the minimum keeps the round from closing."""
+        """Whether the round would close if it had the minimum."""
         return len(self.ballots) < self.minimum and (waited >= self.rules.deadline or not awaited)
 
     def cannot_reach_minimum(self) -> bool:
-        """Whether too many were refused: they have no other vote."""
+        """Whether too many votes were refused: those clients get no other."""
         return len(self.cohort) - len(self.refused) < self.minimum
 
     def retry_after_deadline(self, waited: float) -> None:
-        """After each deadline, ask again whoever failed: what was wrong may have been mended."""
+        """After each deadline, let failed clients be asked again: they may be repaired by now."""
         passed = int(waited // self.rules.deadline)
         if passed > self.deadlines_passed:
             self.deadlines_passed = passed
             self.given_up.clear()
 
     def missing(self, online: Collection[int], awaited: set[int], names: Mapping[int, str]) -> str:
-        """How many ballots the round still needs, and why which client has not voted, as a sentence."""
+        """A sentence: how many ballots the round needs, and why each client without a ballot has none."""
         why = {c: "it did not answer yet" for c in awaited} | {c: "not here" for c in self.cohort if c not in online}
         why |= self.failed | {c: "what it sent is no ballot" for c in self.refused}
         clients = ", ".join(

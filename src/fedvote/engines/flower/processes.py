@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 
 ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-"""The signals that end a program: from Ctrl-C, from a supervisor, from a terminal that closes."""
+"""Signals that end a program: by Ctrl-C, by a supervisor, by a closing terminal."""
 
 
 @dataclass
 class Processes:
-    """Programs by name. Leaving the `with` block, in whatever way, stops those that still run."""
+    """Programs by name. Leaving the `with` block in any way stops those that still run."""
 
     logs: Path
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Processes:
             self.stop(*reversed(self.running))
 
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a program in its own process group: Ctrl-C then reaches us alone, and we stop programs in order."""
+        """Start a program in its own session: Ctrl-C reaches only us, and we stop the programs in order."""
         with self.log(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
                 command, cwd=cwd, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
@@ -59,7 +59,7 @@ class Processes:
         process.wait()
 
     def stop(self, *names: str, patience: float = 10.0) -> None:
-        """Ask programs to end; after `patience` seconds kill them, and all their children."""
+        """Ask programs to end; after `patience` seconds, kill them and all their children."""
         processes = [self.running[name] for name in names]
         children = [pid for process in processes for pid in descendants(process.pid)]
         for name, process in zip(names, processes, strict=True):
@@ -72,7 +72,7 @@ class Processes:
         for pid in children:
             _signal(pid, signal.SIGKILL)
         for process in processes:
-            process.kill()  # harmless if it has ended: Popen checks that first
+            process.kill()  # harmless if it has ended: Popen checks first
             process.wait()
 
     def tail(self, name: str, lines: int = 15) -> str:
@@ -106,7 +106,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _parents() -> dict[int, int]:
-    """The parent of every process, from /proc, else from ps; empty if there is neither."""
+    """Process id -> its parent's, from /proc or else from ps; empty if there is neither."""
     if Path("/proc/self/stat").exists():
         parents = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):

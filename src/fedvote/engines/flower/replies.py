@@ -1,6 +1,6 @@
-"""What a client's turn came to: its ballot, its refusal, Flower's word that it failed, or a reply that makes no sense.
+"""The outcome of a client's turn: a ballot, a refusal, a failure reported by Flower, or a malformed reply.
 
-Client and server decide by the records and numbers in a reply alone, never by the words of an error.
+Client and server decide by the records and numbers in a reply, never by the text of an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BALLOT, REFUSAL = "ballot", "refusal"  # a reply has one of these records, and n
 LONGEST_TEXT = 200  # characters that the server keeps of a client's text
 
 Code = Literal["no-reference", "failed"]
-FAILURES = {  # what Flower's error code means, and whether to ask the client again
+FAILURES = {  # Flower's error code -> its meaning, and whether to ask the client again
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: ("its app cannot be loaded", False),
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: ("its code raised", False),
     ErrorCode.MESSAGE_UNAVAILABLE: ("it did not answer in time", True),
@@ -31,17 +31,17 @@ FAILURES = {  # what Flower's error code means, and whether to ask the client ag
 
 @dataclass(frozen=True)
 class Ballot:
-    """The frame that a client votes by."""
+    """A client's vote, as a frame."""
 
     frame: bytes
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A client's own word that it sends no ballot.
+    """A client's message that it sends no ballot.
 
-    no-reference: its broadcast builds on an earlier one, which the client does not have.
-    failed: the turn raised an error. Only the error's class is sent: its text may hold data, which stay on the client.
+    no-reference: the broadcast builds on an earlier one that the client does not have.
+    failed: the turn raised an error. Only the error's class is sent: its text may contain data, which stay here.
     """
 
     code: Code
@@ -56,7 +56,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Failure:
-    """Flower's word that no answer will come."""
+    """Flower's message that no answer will come."""
 
     why: str
     retry: bool  # whether to ask the client again
@@ -73,7 +73,7 @@ Outcome = Ballot | Refusal | Failure | Malformed
 
 
 def reply_message(outcome: Ballot | Refusal, task: Message) -> Message:
-    """A client's answer to the message that brought its task."""
+    """A client's answer to the message with its task."""
     if isinstance(outcome, Ballot):
         return Message(RecordDict({BALLOT: frame_record(outcome.frame)}), reply_to=task)
     refusal = ConfigRecord({"code": outcome.code})
@@ -83,7 +83,7 @@ def reply_message(outcome: Ballot | Refusal, task: Message) -> Message:
 
 
 def read_reply(message: Message) -> Ballot | Refusal:
-    """What a client says; WireError unless it is exactly one ballot or one refusal."""
+    """The ballot or refusal in a message; WireError unless it holds exactly one."""
     names = list(message.content)
     if names == [BALLOT]:
         return Ballot(read_frame(message.content, BALLOT))
@@ -93,7 +93,7 @@ def read_reply(message: Message) -> Ballot | Refusal:
 
 
 def read_outcome(message: Message) -> Outcome:
-    """What a message from Flower says of a client's turn."""
+    """The outcome that a message from Flower reports."""
     if message.has_error():
         return _read_error(message.error)
     try:
@@ -103,7 +103,7 @@ def read_outcome(message: Message) -> Outcome:
 
 
 def printable(text: str) -> str:
-    """A client's text, cut, and without anything that a terminal would obey."""
+    """A client's text, shortened, and without characters that control a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST_TEXT])
 
 

@@ -1,11 +1,11 @@
-"""The roster: which node is which client. A node keeps its number, and so its reputation, for the whole run.
+"""The roster: the client number of each node. A node keeps its number, and so its reputation, for the whole run.
 
 A node's identity is its public key, which survives restarts of node and server. If the server has a folder of public
-keys, only these get a number, whoever else registered at the SuperLink. Flower's simulation has no keys. There a node's
-identity is its id, which is new in every run: these numbers are given out again when a run is resumed.
+keys, only these keys get a number, whoever else registered at the SuperLink. Flower's simulation has no keys: there a
+node's identity is its id, which is new in every run, and a resumed run assigns these numbers again.
 
-A line of roster.json is "key:DIGEST NAME": CLIENT. NAME is that of NAME.pub in the folder of keys. It is for people:
-reading the file ignores it.
+A line of roster.json is "key:DIGEST NAME": CLIENT. NAME comes from NAME.pub in the folder of keys. It is for people;
+the server ignores it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fedvote.errors import ConfigError
 from fedvote.system.atomic_file import write
 
 FILE = "roster.json"
-BY_KEY, BY_ID = "key:", "node:"  # how an identity begins
+BY_KEY, BY_ID = "key:", "node:"  # prefixes of identities
 
 
 class Node(Protocol):
@@ -37,7 +37,7 @@ class Node(Protocol):
 
 
 def identity(node: Node) -> str:
-    """The text that a node is recognised by."""
+    """The text that identifies a node."""
     return _by_key(node.public_key) if node.public_key else BY_ID + str(node.node_id)
 
 
@@ -47,34 +47,34 @@ def _by_key(public_key: bytes) -> str:
 
 @dataclass(frozen=True)
 class Roster:
-    """The numbers that were given out, and to whom more may be given."""
+    """The numbers of known nodes, and the nodes that may get one."""
 
-    clients: int
+    clients: int  # in the federation
     numbers: Mapping[str, int] = field(default_factory=dict)  # identity -> client
-    allowed: Mapping[str, str] | None = None  # identity -> name, of those that may have a number; None: all may
+    allowed: Mapping[str, str] | None = None  # identity -> name, of nodes that may get a number; None: all may
 
     def enrol(self, nodes: Iterable[Node]) -> Roster:
-        """Give newcomers the lowest free numbers, as long as there are any."""
+        """Give newcomers the lowest free numbers, while there are any."""
         newcomers = [who for who in self.strangers(nodes) if self.allowed is None or who in self.allowed]
         free = [number for number in range(self.clients) if number not in self.numbers.values()]
         return replace(self, numbers={**self.numbers, **dict(zip(newcomers, free, strict=False))})
 
     def present(self, nodes: Iterable[Node]) -> dict[int, int]:
         """Client -> node id, of the clients among these nodes."""
-        here = {identity(node): node.node_id for node in nodes}
-        return {client: here[who] for who, client in self.numbers.items() if who in here}
+        node_ids = {identity(node): node.node_id for node in nodes}
+        return {client: node_ids[who] for who, client in self.numbers.items() if who in node_ids}
 
     def strangers(self, nodes: Iterable[Node]) -> list[str]:
-        """Identities of the nodes that have no number, and so no vote."""
+        """Identities of the nodes without a number, and so without a vote."""
         return sorted({identity(node) for node in nodes} - self.numbers.keys())
 
     def names(self) -> dict[int, str]:
         """Client -> name, of the clients that have one."""
-        known = self.allowed or {}
-        return {client: known[who] for who, client in self.numbers.items() if who in known}
+        named = self.allowed or {}
+        return {client: named[who] for who, client in self.numbers.items() if who in named}
 
     def in_full(self, who: str) -> str:
-        """An identity, followed by its name if it has one."""
+        """An identity, and its name if it has one."""
         return f"{who} {(self.allowed or {}).get(who, '')}".rstrip()
 
 
@@ -88,21 +88,21 @@ def keys_in(folder: Path) -> dict[str, str]:
     """Identity -> NAME, of every public key NAME.pub in a folder."""
     files = sorted(folder.glob("*.pub"))
     if not files:
-        raise ConfigError(f"{folder} holds no public keys, expected a NAME.pub of every client")
+        raise ConfigError(f"{folder} holds no public keys, expected a file NAME.pub for every client")
     return {identity_in(file): file.stem for file in files}
 
 
 def identity_in(file: Path) -> str:
-    """The identity of a node that has this public key."""
+    """The identity of the node with this public key."""
     try:
         key = load_ssh_public_key(file.read_bytes())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"{file} is no public key ({error})") from error
-    return _by_key(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))  # as Flower has it
+        raise ConfigError(f"{file} is no public key ({error}): make one with `fedvote deploy key`") from error
+    return _by_key(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))  # Flower's format
 
 
 def load_roster(folder: Path, clients: int, allowed: Mapping[str, str] | None = None) -> Roster:
-    """The roster of a run folder, without nodes that have no key and keys that are no longer allowed."""
+    """The roster of a run folder, without nodes that have no key and without keys that are no longer allowed."""
     path = folder / FILE
     if not path.is_file():
         return Roster(clients, allowed=allowed)
@@ -110,11 +110,11 @@ def load_roster(folder: Path, clients: int, allowed: Mapping[str, str] | None = 
         lines = json.loads(path.read_text(encoding="utf-8"))
         numbers = {str(line).partition(" ")[0]: int(number) for line, number in lines.items()}
         if len(set(numbers.values())) < len(lines) or not set(numbers.values()) <= set(range(clients)):
-            raise ValueError(f"its numbers are not different ones from 0 to {clients - 1}")
+            raise ValueError(f"its numbers are not distinct, or not from 0 to {clients - 1}")
     except (ValueError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"{path} does not say which node is which client ({error}): restore it, or delete it; "
-            "nodes then get new numbers, with the reputations of those who had them before"
+            "nodes then get new numbers, with the reputations of the nodes that had them before"
         ) from error
-    known = {who for who in numbers if who.startswith(BY_KEY) and (allowed is None or who in allowed)}
-    return Roster(clients, {who: number for who, number in numbers.items() if who in known}, allowed)
+    kept = {who for who in numbers if who.startswith(BY_KEY) and (allowed is None or who in allowed)}
+    return Roster(clients, {who: number for who, number in numbers.items() if who in kept}, allowed)

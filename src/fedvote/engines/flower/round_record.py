@@ -1,4 +1,4 @@
-"""The line of metrics.jsonl of a round: results, traffic, and what happened to whom."""
+"""A round's line of metrics.jsonl: results, traffic, and events of clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedvote.rounds import Closed
 
 
 def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, float]) -> dict[str, Any]:
-    """How good the models are, how many bytes travelled, and who was counted, by which weight."""
+    """Accuracies, bytes sent, and the clients that were counted, with their weights."""
     sent, asked = sum(poll.broadcasts), len(poll.broadcasts)
     return {
         "round": round.number,
@@ -30,7 +30,7 @@ def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality:
 def events(
     poll: Poll, closed: Closed, awaited: set[int], attendance: Attendance, returned: list[int]
 ) -> dict[str, Any]:
-    """What happened to clients in the round; what did not happen is left out. `awaited`: who did not answer."""
+    """Events of clients in the round; events without clients are left out. `awaited`: clients that did not answer."""
     silent = {client: "no answer before the round closed" for client in awaited if client in poll.cohort}
     heard_of = attendance.online.keys() | poll.voted | poll.failed.keys()
     found = {

@@ -1,6 +1,6 @@
-"""The server: for each round it draws the cohort, asks, hears until the round closes, closes it, and records it.
+"""The server: in each round it draws the cohort, asks it for ballots, hears them, closes the round, and records it.
 
-All that matters is in the run folder after every round: a server that is started again goes on from there.
+After every round the run folder holds everything needed: a restarted server resumes from it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from fedvote.system.atomic_file import write
 
 
 class NoQuorum(FedVoteError):
-    """Too few clients voted for too long. All earlier rounds are saved: the run can be started again."""
+    """Too few clients voted in time. All earlier rounds are saved: the run can be resumed."""
 
 
 @dataclass
 class Server:
-    """Runs a federation over Flower's grid. `allowed`: identities that may vote, with names; None: all may."""
+    """Runs a federation over Flower's grid. `allowed`: identity -> name, of nodes that may vote; None: all may."""
 
     federation: Federation
     config: Config
@@ -59,7 +59,7 @@ class Server:
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
-        """Yield a snapshot after every round, from the one after `since` to the last."""
+        """Yield a snapshot after every round, from the round after `since` to the last."""
         federation = self.federation
         network, test = federation.placed(), federation.test()
         calibration = federation.calibration(federation.data.train.to(federation.device))
@@ -82,7 +82,7 @@ class Server:
         began = self.clock()
         poll = Poll(round.number, round.cohort, self.config.flower, round.read)
         if round.number == 1:
-            self.asker.holders = set(round.cohort)  # all draw the start from the seed
+            self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
         voted = self.clock()
         closed, quality = round.close(poll.ballots)
@@ -99,7 +99,7 @@ class Server:
         return Snapshot(round.number, closed.state, {}, record)
 
     def _gather(self) -> None:
-        """Wait until all clients are online, or for the deadline if some do not come."""
+        """Wait until all clients are online, but no longer than the deadline."""
         began, rules = self.clock(), self.config.flower
         while not self.attendance.complete() and self.clock() - began < rules.deadline:
             self.attendance.look()
@@ -108,7 +108,7 @@ class Server:
                 self.sleep(rules.poll)
 
     def _vote(self, poll: Poll, round: ServerRound, began: float) -> None:
-        """Ask the cohort, and hear it until the round closes."""
+        """Ask the cohort and hear its replies until the round closes."""
         while True:
             self.attendance.look()
             self.asker.ask(poll, round, self.attendance.online)
@@ -126,30 +126,30 @@ class Server:
         return hear(self.mailbox, poll, self.asker, self.attendance)
 
     def _wait_for_minimum(self, poll: Poll, waited: float, awaited: set[int]) -> None:
-        """Where only the minimum is missing, say so, and ask failed clients again; NoQuorum if that cannot help."""
+        """If only the minimum is missing, say so and ask failed clients again; NoQuorum if it cannot be reached."""
         hopeless = poll.cannot_reach_minimum()
         over = hopeless or waited >= self.config.flower.patience
         if not over and not poll.lacks_minimum(waited, awaited):
             return
         missing = poll.missing(self.attendance.online, awaited, self.attendance.roster.names())
         if over:
-            why = "those who were refused had their vote" if hopeless else "flower.patience is over"
+            why = "refused clients get no second vote" if hopeless else "flower.patience is over"
             raise NoQuorum(
-                f"{missing}; {why} after {waited:.0f} s. Round {poll.round - 1} is safe in {self.folder}: start the "
+                f"{missing}; {why}, after {waited:.0f} s. Round {poll.round - 1} is safe in {self.folder}: start the "
                 "run again when they are back"
             )
         poll.retry_after_deadline(waited)
         self._say(missing)
 
     def _say(self, sentence: str) -> None:
-        """Print a sentence, once."""
+        """Print a sentence, unless it was the last one printed."""
         if sentence != self._last_said:
             print(sentence, file=sys.stderr, flush=True)
             self._last_said = sentence
 
 
 def problem(federation: Federation, config: Config, folder: Path) -> Problem:
-    """What clients have to know of the federation. The name of the run is made when it begins."""
+    """The federation's description for clients. A new run also gets its random name."""
     data, train = federation.data, federation.data.train
     if not (folder / RUN_NAME).is_file():
         write(folder / RUN_NAME, secrets.token_hex(8))
@@ -170,6 +170,6 @@ def _check_attack(federation: Federation) -> None:
     attack, oracle = federation.plan.attack, federation.plan.federation.oracle
     if federation.hostile and (attack.omniscient or attack.joint or oracle):
         raise ConfigError(
-            f"attack {type(attack).__name__} (oracle: {oracle}) needs to see the messages of several "
-            "clients, which are on different machines here: use the simulator, or an attack that works alone"
+            f"attack {type(attack).__name__} (oracle: {oracle}) needs the messages of several clients, which are on "
+            "different machines here: use the simulator, or an attack that works on single messages"
         )

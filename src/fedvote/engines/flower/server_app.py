@@ -4,7 +4,7 @@ The keys of the run configuration:
 
     experiment  a preset or a TOML file, as for `fedvote run`
     set         changes to it, as a.b=c a.d=e
-    out         the run folder; a run that is there goes on
+    out         the run folder; a run in it is resumed
     data        the server's own test examples: a folder, or FILE.py:FUNCTION
     keys        a folder with the public keys of the clients that may vote
     device      as for `fedvote run`
@@ -33,7 +33,7 @@ DEFAULTS = {"experiment": "quickstart", "set": "", "out": "", "data": "", "keys"
 
 
 def make(folder: Path | None = None) -> ServerApp:
-    """The app. It looks for the experiment's TOML file in `folder` first."""
+    """Make the app. It looks for the experiment's TOML file in `folder` first."""
     app = ServerApp()
 
     @app.main()
@@ -44,7 +44,7 @@ def make(folder: Path | None = None) -> ServerApp:
 
 
 def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
-    """Run the experiment that the options name to its end; one that has begun goes on where it was."""
+    """Run the options' experiment to its end; a run that has begun is resumed."""
     chosen = _options(options)
     source = chosen["experiment"]
     if beside is not None and (beside / source).is_file():
@@ -52,7 +52,7 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
     try:
         settings = shlex.split(chosen["set"])
     except ValueError as error:
-        raise ConfigError(f"set is {chosen['set']!r}, expected settings as a shell would read them: {error}") from error
+        raise ConfigError(f"set is {chosen['set']!r}, expected settings in shell syntax, a.b=c ...: {error}") from error
     config = read(source, settings)
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
     federation = servers_site(config, chosen["data"], chosen["device"])
@@ -72,7 +72,7 @@ def _serve(server: Server, folder: RunFolder, since: Snapshot | None) -> None:
     """Run the rounds into the run folder, and write its report."""
     done = since.round if since else 0
     sent = sum(line.get("uplink_bytes", 0) for line in folder.metrics())
-    rounds = record(server.federation, folder, since, server.run(since), share=1.0)  # save all, however long it takes
+    rounds = record(server.federation, folder, since, server.run(since), share=1.0)  # a checkpoint after every round
     for _ in watch(rounds, server.config.rounds, done, sent):
         pass
     write_report([folder.path], folder.path / "report.html")

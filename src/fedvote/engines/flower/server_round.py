@@ -1,4 +1,4 @@
-"""The server's part of one round: `fedvote.rounds`, applied to the state before the round."""
+"""The server's side of one round: `fedvote.rounds`, applied to the state before the round."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ServerRound:
         return self.federation.cohort(self.number)
 
     def broadcast(self, holds_reference: bool) -> bytes:
-        """The frame for a client that has the last broadcast, the reference, or for one that does not."""
+        """The frame for a client: short if it holds the reference, which is the last broadcast, else whole."""
         return self._changes if holds_reference else self._whole
 
     def read(self, frame: bytes, client: int) -> Delivery:
@@ -42,7 +42,7 @@ class ServerRound:
             return self.round.read_ballot(self.before, frame, client)
 
     def close(self, ballots: Mapping[int, Delivery]) -> tuple[Closed, dict[str, float]]:
-        """Count the ballots; returns the next state, and how good its models are."""
+        """Count the ballots; returns the closed round and its models' accuracies."""
         with repeatable():
             closed = self.round.close(self.before, ballots, len(self.cohort))
             return closed, self.evaluate(Snapshot(self.number, closed.state, {}))

@@ -1,4 +1,4 @@
-"""A task: what the server sends to one client in one round."""
+"""A task: the server's message to one client in one round."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ PROBLEM, TASK, BROADCAST = "problem", "task", "broadcast"  # the records of a ta
 
 @dataclass(frozen=True)
 class Problem:
-    """What the federation trains: the same for all clients, in every round."""
+    """The description of the federation, the same for all clients and rounds."""
 
     experiment: str  # the complete configuration, as TOML
     shape: tuple[int, ...]  # of one input
     classes: int
     mean: tuple[float, ...] = ()  # of each channel; inputs are scaled by mean and std
     std: tuple[float, ...] = ()
-    run: str = ""  # a random name: no two runs share it
+    run: str = ""  # the run's random name, which no other run has
     dtype: str = "uint8"  # of inputs before they are scaled: uint8 or float32
     own_data: bool = False  # whether the server tests on its own data; clients must then train on theirs
-    files: tuple[tuple[str, str], ...] = ()  # the user's Python files that the configuration names; their digests
+    files: tuple[tuple[str, str], ...] = ()  # the user's Python files in the configuration, with their digests
 
 
 @dataclass(frozen=True)
 class Task:
-    """A turn that one client is asked to take."""
+    """One turn of training, asked of one client."""
 
     problem: Problem
     round: int
@@ -68,8 +68,8 @@ def task_message(task: Task, node: int, ttl: float) -> Message:
 def read_task(message: Message) -> Task:
     """The task in a message; ConfigError if the server runs another version of fedvote."""
     about, turn = message.content.config_records[PROBLEM], message.content.config_records[TASK]
-    if (theirs := str(about.get("version", "of an earlier version"))) != (ours := fedvote.__version__):
-        raise ConfigError(f"the server runs fedvote {theirs}, this client {ours}: install one version on all machines")
+    if (servers := str(about.get("version", "of an earlier version"))) != (own := fedvote.__version__):
+        raise ConfigError(f"the server runs fedvote {servers}, this client {own}: install one version on all machines")
     problem = Problem(
         str(about["experiment"]),
         tuple(about["shape"]),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The broadcast of a round: shorter for clients of the round before, which have its reference."""
+"""The broadcast of a round. It is shorter for clients of the previous round: they have its reference."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fedvote.wire import Carry, Delivery
 def broadcast(
     round: Round, state: State, cohort: Sequence[int], before: Collection[int], carry: Carry
 ) -> tuple[Message, Callable[[], int]]:
-    """What the cohort reads, and a function that counts the bytes sent to all of them, which may take longer."""
+    """The broadcast as clients read it, and a function that counts the bytes sent to all; counting may take longer."""
     reference = round.reference(state)
     holders = set(cohort).intersection(before) if reference else set()
-    sent: dict[bool, Delivery] = {}  # to clients with the reference, and to those without
+    sent: dict[bool, Delivery] = {}  # whether a client holds the reference -> its broadcast
     for holds in {client in holders for client in cohort}:
         (sent[holds],) = carry(round.broadcast(state, reference if holds else None))
         if sent[holds].refusal:

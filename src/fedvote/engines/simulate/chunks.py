@@ -1,4 +1,4 @@
-"""How many clients of a cohort train at once: as many as fit the device."""
+"""Chunks of a cohort that train at once: as large as fit into the device's memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fedvote.training.replay import forget
 
 
 class Chunks:
-    """Takes a cohort through its turn in nearly equal chunks, halved for good whenever memory runs out."""
+    """Trains a cohort in nearly equal chunks. If memory runs out, chunks stay half as large from then on."""
 
     def __init__(self, most: int):
         self.most = most  # clients at once
 
     def each(self, cohort: Sequence[int], network: Network, turn: Callable[[Sequence[int]], None]) -> None:
-        """Call `turn` with chunks that make up the cohort; one that raises for want of memory is cut and done again."""
+        """Call `turn` with each chunk of the cohort; a chunk that runs out of memory is retried with half its size."""
         done = 0
         while done < len(cohort):
             left = len(cohort) - done
@@ -29,7 +29,7 @@ class Chunks:
             except torch.OutOfMemoryError:
                 if size == 1:
                     raise
-            # only here, where nothing holds the tensors of the turn that failed
+            # outside the except block: there, the error still holds the failed turn's tensors
             self.most = size // 2
             forget(network)
             torch.cuda.empty_cache()

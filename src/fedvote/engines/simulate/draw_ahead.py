@@ -1,4 +1,4 @@
-"""What a round draws, found while a GPU is still busy with the round before."""
+"""Draw the next round's batches while a GPU is still busy with this round."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fedvote.federation import Orders
 
 
 class DrawAhead:
-    """The orders of a round, which were drawn before it began, or are drawn now; they are the same."""
+    """The orders of a round, drawn in advance or on demand, with the same result."""
 
     def __init__(self, draw: Callable[[int], Orders], until: int):
-        """`until`: the last round, after which nothing is drawn."""
+        """`until`: the last round to draw."""
         self._draw, self._until = draw, until
         self._round = -1
         self._orders: Orders = {}
@@ -22,6 +22,6 @@ class DrawAhead:
         return self._orders
 
     def prepare(self, round: int) -> None:
-        """Draw a round's, to have them later."""
+        """Draw a round's orders in advance."""
         if round <= self._until:
             self.of(round)

@@ -24,7 +24,7 @@ from fedvote.system.device import repeatable, synchronise
 from fedvote.training.descent import is_small
 from fedvote.wire import Carry, Delivery, Outgoing, weigh, write
 
-FILL = 64  # clients that keep a GPU busy, where each has kernels of its own
+FILL = 64  # clients that keep a GPU busy, if each has its own kernels
 CARRIERS: dict[str, Carry] = {"weighed": weigh, "written": write}
 
 
@@ -52,7 +52,7 @@ def simulate(
 
 
 def _document(function: Callable[..., Any]) -> None:
-    """Put every knob of a plan, with its default and its comment, into the signature and the docstring."""
+    """Add every knob of a plan, with its default and comment, to a function's signature and docstring."""
     knobs, parameter = list(all_knobs()), inspect.Parameter
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind != parameter.VAR_KEYWORD]
@@ -67,7 +67,7 @@ _document(simulate)
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A federation that is run in this process. Iterating over it yields a snapshot a round, and changes nothing."""
+    """A federation to run in this process. Iterating yields a snapshot a round; it can be repeated."""
 
     federation: Federation
 
@@ -75,13 +75,13 @@ class Simulation:
         return self.run()
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
-        """The model of a snapshot that goes onto a device: an ordinary module, its voted weights -1 and +1 (or 0)."""
+        """The model that goes onto a device: an ordinary module whose voted weights are -1 and +1 (or 0)."""
         return self.federation.deployed(snapshot)
 
     def run(self, since: Snapshot | None = None, network: Network | None = None) -> Iterator[Snapshot]:
-        """A snapshot after every round, from the one after `since` to the last.
+        """Yield a snapshot after every round, from the round after `since` to the last.
 
-        `network`: what `placed` gave to a run of the same seed; steps that were recorded for it need no recording here.
+        `network`: the result of `placed` from another run of the same seed; steps recorded for it are reused.
         """
         federation = self.federation
         if network is not None and not network.starts_as(federation.network):
@@ -91,7 +91,7 @@ class Simulation:
         chunks = Chunks(federation.plan.engine.stack or self.fitting(network, train))
         ahead, start = DrawAhead(federation.orders, federation.plan.rounds), federation.start()
         snapshot = since or start
-        if not snapshot.memory:  # as after rounds over a network, where clients keep their own
+        if not snapshot.memory:  # after rounds over a network, where clients keep their memory
             snapshot = replace(snapshot, memory=start.memory)
         snapshot = snapshot.to(federation.device)
         while snapshot.round < federation.plan.rounds:
@@ -101,14 +101,14 @@ class Simulation:
                 synchronise(federation.device)
                 trained = time.perf_counter()
                 quality = federation.quality(snapshot, network, test, calibration)
-            sent = count_bytes()  # coders may have finished in the meantime
+            sent = count_bytes()  # coders worked during the evaluation
             seconds = {"seconds": time.perf_counter() - began, "seconds_training": trained - began}
             record = {"round": snapshot.round, **quality, **sent, **snapshot.record, **seconds}
             snapshot = Snapshot(snapshot.round, snapshot.state, snapshot.memory, record)
             yield snapshot
 
     def fitting(self, network: Network, train: Examples) -> int:
-        """How many clients to train at once by default: more than fill the device would only take memory."""
+        """Clients to train at once by default: enough to fill the device; more would only take memory."""
         plan = self.federation.plan
         if self.federation.device.type == "cpu" or is_small(network, train.take(slice(0, plan.local.batch))[0]):
             return plan.cohort
@@ -117,12 +117,12 @@ class Simulation:
     def _round(
         self, last: Snapshot, network: Network, train: Examples, chunks: Chunks, ahead: DrawAhead
     ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
-        """The next snapshot, and a function that counts the bytes of the round, which may take longer."""
+        """The next snapshot, and a function that counts the round's bytes; counting may take longer."""
         federation, key = self.federation, self.federation.key(last.round + 1)
         round, carry = Round(federation.method, network, key), CARRIERS[federation.plan.engine.wire]
         orders = ahead.of(key.round)
         cohort = list(orders)
-        before = last.record.get("clients", ()) if last.round else cohort  # the seed makes the first reference
+        before = last.record.get("clients", ()) if last.round else cohort  # all know the first reference: the seed's
         down, downlink_bytes = broadcast(round, last.state, cohort, before, carry)
         memory = {name: values.clone() for name, values in last.memory.items()}
         deliveries: dict[int, Delivery] = {}
@@ -133,11 +133,11 @@ class Simulation:
 
         def turn(clients: Sequence[int], idle: bool = False) -> None:
             keys = [federation.key(key.round, client) for client in clients]
-            mine = {name: values[clients] for name, values in memory.items()}
-            outgoing, mine = round.train(down, federation.batches(train, keys, idle, orders), mine, keys)
+            own = {name: values[clients] for name, values in memory.items()}
+            outgoing, own = round.train(down, federation.batches(train, keys, idle, orders), own, keys)
             ahead.prepare(key.round + 1)  # a GPU may still be busy with the training
             send(outgoing)
-            for name, values in mine.items():
+            for name, values in own.items():
                 memory[name][clients] = values
 
         idle = self.idle(cohort)
@@ -161,6 +161,6 @@ class Simulation:
         return Snapshot(key.round, closed.state, memory, record), count_bytes
 
     def idle(self, cohort: Sequence[int]) -> list[int]:
-        """The attackers that make their messages of others' messages, and need not train."""
+        """Attackers that need not train: they make their messages from the messages of others."""
         hostile = [client for client in cohort if client in self.federation.hostile]
         return hostile if not self.federation.plan.attack.trains and len(hostile) < len(cohort) else []

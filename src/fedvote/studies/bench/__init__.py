@@ -1,4 +1,4 @@
-"""Benchmarks by name: each measures this machine, and returns rows of numbers for a table, a page or a file."""
+"""Benchmarks by name. Each measures this machine, and returns rows of numbers for a table, a page or a file."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from fedvote.studies.rows import Rows, table
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The function `bench` of the file with this name; its parameters say which options it takes."""
+    """The function `bench` in the file of the benchmark's name; its parameters are the options that it takes."""
 
     about: str
-    extra: str = ""  # of the package, which it needs
+    extra: str = ""  # the package's extra that it needs
 
 
 BENCHMARKS: dict[str, Benchmark] = {
     "codec": Benchmark("Bits a weight and speed of coded ballots, beside packbits, zlib and zstd", "bench"),
     "tally": Benchmark("Speed and memory of counting packed ballots, beside float32 averages"),
     "judge": Benchmark("Seconds that each reputation rule takes to judge the ballots of a round"),
-    "simulate": Benchmark("Seconds a round of the simulator, by network and number of clients"),
+    "simulate": Benchmark("Seconds a round in the simulator, by network and number of clients"),
     "infer": Benchmark("Size, loading time and speed of exported networks, in ONNX Runtime and as C", "onnx"),
     "flower": Benchmark("Seconds and bytes of a round over Flower, and the clients' own work in it", "flower"),
-    "peers": Benchmark("One job in fedvote, pfl-research, Flower's simulation and a PyTorch loop; in a clone"),
+    "peers": Benchmark("One job in fedvote, pfl-research, Flower's simulation and a PyTorch loop; needs a clone"),
 }
 OPTIONS = ("model", "clients", "only", "preset", "set", "rounds", "device")
-"""What may be asked of a benchmark: options of the command, and parameters of its function."""
+"""Options of the command `fedvote bench`. A benchmark takes those that its function has as parameters."""
 
 
 def benchmark(name: str, **asked: Any) -> partial[Rows]:
-    """A benchmark, ready to be run. An option that is None or empty is not asked for."""
+    """A benchmark, ready to be called. Options that are None or empty are ignored."""
     if name not in BENCHMARKS:
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
     try:
@@ -49,7 +49,7 @@ def benchmark(name: str, **asked: Any) -> partial[Rows]:
     known = [option for option in OPTIONS if option in inspect.signature(run).parameters]
     if unknown := [f"--{option}" for option in given if option not in known]:
         takes = ", ".join(f"--{option}" for option in known) or "no options but --json and --page"
-        raise ConfigError(f"the benchmark {name} has no use for {', '.join(unknown)}; it takes {takes}")
+        raise ConfigError(f"the benchmark {name} does not use {', '.join(unknown)}; it takes {takes}")
     for option, least in (("rounds", given.get("rounds", 1)), ("clients", min(given.get("clients", [1])))):
         if least < 1:
             raise ConfigError(f"--{option} is {least}, expected a whole number above 0")
@@ -57,19 +57,19 @@ def benchmark(name: str, **asked: Any) -> partial[Rows]:
 
 
 def bench(name: str, file: Path | None, page: Path | None, **asked: Any) -> str:
-    """Run a benchmark, write its numbers to the files that are given, and return its table."""
+    """Run a benchmark and write its numbers to the given files; returns its table as text."""
     from fedvote.runs.folder import environment
     from fedvote.system.atomic_file import try_writing, write
     from fedvote.system.device import find_device
 
     measure = benchmark(name, **asked)
-    for path in filter(None, (file, page)):  # what cannot be written shows before anything is measured
+    for path in filter(None, (file, page)):  # refuse a bad path before anything is measured
         try_writing(path)
-    here, rows = environment(find_device(asked.get("device") or "auto")), measure()
+    machine, rows = environment(find_device(asked.get("device") or "auto")), measure()
     if file is not None:
-        write(file, json.dumps({"environment": here, "asked": measure.keywords, "rows": rows}, indent=2) + "\n")
+        write(file, json.dumps({"environment": machine, "asked": measure.keywords, "rows": rows}, indent=2) + "\n")
     if page is not None:
         from fedvote.studies.bench.growth_page import growth_page
 
-        write(page, growth_page(name, rows, here).html())
+        write(page, growth_page(name, rows, machine).html())
     return table(rows)

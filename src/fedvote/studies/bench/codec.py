@@ -1,7 +1,7 @@
 """Bits a weight and speed of ballots on the wire, beside numpy's packbits, zlib and zstd on the same ballots.
 
-The ballots are drawn, not trained: soft votes of 31 clients with probabilities from Beta(0.3, 0.3), most of them near
-0 or 1 as in training, and one more client, whose latent weights a turn has moved by 0.1 or so.
+The ballots are random, not trained: soft votes of 31 clients come from Beta(0.3, 0.3), mostly near 0 or 1 as in
+training; the ballot is of one more client, whose latent weights have moved by about 0.1.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fedvote.studies.bench.stopwatch import one_thread, seconds_of
 from fedvote.studies.rows import Rows
 
 WEIGHTS, CLIENTS = 13_000_000, 31
-MOVED = 0.1  # standard deviation of a latent weight's way in a turn
+MOVED = 0.1  # standard deviation of a latent weight's change in a turn
 
 
 def bench(weights: int = WEIGHTS, cohort: int = CLIENTS, repeats: int = 3) -> Rows:
-    """A row for each kind of votes and way to send them; on one thread."""
+    """A row for each kind of votes and each way to send them, on one thread."""
     with one_thread():
         return [row for votes in get_args(Votes) for row in _rows(votes, weights, cohort, repeats)]
 
@@ -43,7 +43,7 @@ def _rows(votes: Votes, weights: int, clients: int, repeats: int) -> Rows:
     phi, key = method.normalisation, Key(0, 1, 0)
     moved = phi.inverse(method.soft(down)) + MOVED * torch.from_numpy(rng.normal(size=weights)).float()
     (ballot,) = round_by_shared_random(phi(moved)[None], method.alphabet, [key])
-    coded = partial(ballot_codec, method.alphabet, down, key)  # made anew each time, as every client's is
+    coded = partial(ballot_codec, method.alphabet, down, key)  # made for every ballot, as in a run
     plain = Binary(weights) if votes == "binary" else Ternary(weights)
     packed = plain.encode(ballot)
     zstd = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
@@ -56,14 +56,14 @@ def _rows(votes: Votes, weights: int, clients: int, repeats: int) -> Rows:
     if votes == "binary":
         ways["numpy packbits"] = (lambda: np.packbits(ballot.numpy() > 0).tobytes(), _unpackbits)
     floor = entropy_bits(ballot, coded().context)
-    made = {name: _measure(*way, weights, repeats) for name, way in ways.items()}
     return [
-        {"votes": votes, "way": name, "entropy_bits_per_weight": floor, **numbers} for name, numbers in made.items()
+        {"votes": votes, "way": name, "entropy_bits_per_weight": floor, **_measure(*way, weights, repeats)}
+        for name, way in ways.items()
     ]
 
 
 def entropy_bits(ballot_D: Tensor, context_D: Tensor) -> float:
-    """The entropy of a vote given its context: no code that knows only that needs fewer bits."""
+    """The entropy of a vote given its context, in bits: the lower bound of codes that know only the context."""
     joint = torch.bincount(context_D.long() * 3 + ballot_D.long() + 1).double()
     joint = torch.nn.functional.pad(joint, (0, -len(joint) % 3)).view(-1, 3)
     share = joint / joint.sum(1, keepdim=True).clamp_min(1)

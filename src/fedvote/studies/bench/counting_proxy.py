@@ -1,4 +1,4 @@
-"""A port before a server's port, on this machine, that counts the bytes that pass."""
+"""A proxy that forwards its own port to another port of this machine, and counts the bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Seconds and bytes of a round over Flower: rounds that do nothing, ballots, and FedAvg's floats.
 
-`own_seconds` is the slowest client's own work. Bytes are of all three clients: the length of our frames, that of
-Flower's messages around them, and what passed the sockets, TLS and polling included. Medians over rounds, without the
-first one, in which clients join, where there are several.
+`own_seconds` is the slowest client's own work. Bytes are sums over the three clients: of our frames, of Flower's
+messages around them, and of all TCP traffic, with TLS and polling. Numbers are medians over rounds, without the first
+round if there are several: clients join in it.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ IDLE = TRAINING.replace("fedvote.engines.flower.server_app:app", f"{STOPWATCH}:s
 
 
 def bench(preset: str = "quickstart", set: Sequence[str] = (), rounds: int = 4, only: Sequence[str] = ()) -> Rows:
-    """A row for each thing that three nodes do."""
+    """A row for each kind of round, with three nodes."""
     rows = chosen(only, (NOTHING, *METHODS), "flower")
     configs = {
         method: read(preset, in_order([*SETTINGS, f"method={method}", *set, f"rounds={rounds}"])) for method in METHODS
     }
-    for number in ENDS:  # to be ended is to be interrupted, so that all programs are stopped first
+    for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
         signal.signal(number, signal.default_int_handler)
     found = {row: idle(rounds) if row == NOTHING else voting(configs[row]) for row in rows}
     return [{"rounds of": row, **medians(each), "each": each} for row, each in found.items()]
 
 
 def medians(rounds: list[dict[str, Any]]) -> dict[str, float | None]:
-    known = {name: [each[name] for each in rounds[1:] or rounds if name in each] for name in COLUMNS}
-    return {name: statistics.median(values) if values else None for name, values in known.items()}
+    columns = {name: [each[name] for each in rounds[1:] or rounds if name in each] for name in COLUMNS}
+    return {name: statistics.median(values) if values else None for name, values in columns.items()}
 
 
 def federation(folder: Path, app: str) -> LocalFederation:
-    """A federation with an app of one file, copied from beside this one."""
+    """A federation that runs a copy of the stopwatch app, which lies beside this file."""
     (folder / "app").mkdir()
     (folder / "app" / "pyproject.toml").write_text(app)
     (folder / "app" / f"{STOPWATCH}.py").write_text(Path(__file__).with_name(f"{STOPWATCH}.py").read_text())
@@ -60,33 +60,33 @@ def federation(folder: Path, app: str) -> LocalFederation:
 
 
 def idle(rounds: int) -> list[dict[str, Any]]:
-    """Seconds of rounds in which nobody does anything."""
+    """Seconds of rounds in which clients do nothing."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "seconds.json"
-        with federation(Path(folder), IDLE) as made:
-            made.submit(rounds=str(rounds), nodes=str(NODES), out=str(out))
-            while JOB not in made.programs.ended():
+        with federation(Path(folder), IDLE) as nodes:
+            nodes.submit(rounds=str(rounds), nodes=str(NODES), out=str(out))
+            while JOB not in nodes.programs.ended():
                 time.sleep(0.5)
             if not out.is_file():
-                raise DeploymentError(f"the idle app failed:\n{made.programs.tail(JOB)}")
+                raise DeploymentError(f"the idle app failed:\n{nodes.programs.tail(JOB)}")
         return [{"seconds": seconds} for seconds in json.loads(out.read_text())]
 
 
 def voting(config: Config) -> list[dict[str, Any]]:
     """Seconds and bytes of the rounds of a federation that trains."""
     with tempfile.TemporaryDirectory() as name:
-        run, experiment, made = Path(name) / "run", Path(name) / "experiment.toml", federation(Path(name), TRAINING)
+        run, experiment, nodes = Path(name) / "run", Path(name) / "experiment.toml", federation(Path(name), TRAINING)
         experiment.write_text(to_toml(as_table(config)))
-        proxy = CountingProxy(made.port)
-        made.proxy_ports = dict.fromkeys(range(NODES), proxy.port)
-        with made:
-            made.submit(experiment=str(experiment), out=str(run))
-            found, passed = [], dict(proxy.passed)
-            for snapshot in watch(made.follow(run, config.rounds, 0.1), config.rounds):
+        proxy = CountingProxy(nodes.port)
+        nodes.proxy_ports = dict.fromkeys(range(NODES), proxy.port)
+        with nodes:
+            nodes.submit(experiment=str(experiment), out=str(run))
+            rounds, passed = [], dict(proxy.passed)
+            for snapshot in watch(nodes.follow(run, config.rounds, 0.1), config.rounds):
                 before, passed = passed, dict(proxy.passed)
-                found.append({name: snapshot.record[name] for name in MEASURED})
-                found[-1] |= {f"{way}link_tcp_bytes": passed[way] - before[way] for way in passed}
+                rounds.append({name: snapshot.record[name] for name in MEASURED})
+                rounds[-1] |= {f"{way}link_tcp_bytes": passed[way] - before[way] for way in passed}
         lines = [line.split() for file in Path(name).glob("run-*") for line in file.read_text().splitlines()]
-    for number, each in enumerate(found, start=1):
+    for number, each in enumerate(rounds, start=1):
         each["own_seconds"] = max(float(seconds) for round, seconds in lines if int(round) == number)
-    return found
+    return rounds

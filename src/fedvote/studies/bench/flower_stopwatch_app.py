@@ -1,6 +1,6 @@
 """A Flower app with a stopwatch: the package's client, and a server whose rounds do nothing.
 
-It runs as a copy outside of the package, whose import is a large part of a client's work.
+It is copied out of the package before it runs: importing fedvote is a large part of a client's work, and is timed.
 """
 
 import json
@@ -19,7 +19,7 @@ client = ClientApp()
 
 @client.train()
 def turn(message: Message, context: Context) -> Message:
-    """The package's, whose seconds are written beside the run folder; nothing, for the server below."""
+    """Take the package's turn and write its seconds beside the run folder; for the server below, do nothing."""
     if "rounds" in context.run_config:
         return Message(message.content, reply_to=message)
     from fedvote.engines.flower.client_app import train

@@ -1,4 +1,4 @@
-"""The page of a benchmark: how time grows, where it was measured over sizes, and every number."""
+"""The page of a benchmark: every number, and for the simulator, charts of time by size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def growth_page(name: str, rows: Rows, environment: Mapping[str, str]) -> Page:
 
 
 def growth(rows: Rows) -> list[Chart]:
-    """Seconds and samples a second against the number of clients; seconds against the length of a turn."""
+    """Charts of seconds and samples a second by number of clients, and of seconds by local steps."""
     wanted = [
         ("Seconds a round, by clients", "clients", "seconds"),
         ("Samples a second, by clients", "clients", "samples_per_second"),
@@ -39,26 +39,26 @@ def lines(rows: Rows, by: str, value: str) -> tuple[Series, ...]:
     grouped: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row[by]):
         grouped.setdefault(_label(row, by), []).append(row)
-    known = {name: mine for name, mine in grouped.items() if len(mine) > 1}
+    several = {name: group for name, group in grouped.items() if len(group) > 1}
     return tuple(
         Series(
             name,
-            *look(name, list(known)),
+            *look(name, list(several)),
             (f"line-{index:02}",),
-            tuple(Point(float(row[by]), float(row[value]), f"{row[by]} {by}") for row in mine),
+            tuple(Point(float(row[by]), float(row[value]), f"{row[by]} {by}") for row in group),
         )
-        for index, (name, mine) in enumerate(known.items())
+        for index, (name, group) in enumerate(several.items())
     )
 
 
 def chart(title: str, by: str, series: tuple[Series, ...]) -> Chart:
-    """On two logarithmic axes."""
+    """A chart with two logarithmic axes."""
     xs, ys = ([getattr(point, axis) for each in series for point in each.points] for axis in ("x", "y"))
     x, y = log_axis(min(xs), max(xs)), log_axis(min(ys) / 1.5, max(ys) * 1.5)
     return Chart(title.lower().replace(",", "").replace(" ", "-"), title, series, x, by, y, show=decimal)
 
 
 def _label(row: Row, by: str) -> str:
-    """What a line is called: the network, and what else stays the same along it."""
+    """The name of a line: the network, and the size that is constant along it."""
     compiled = ", compiled" if row["compiled"] else ""
     return f"{row['model']}{compiled}, " + (f"{row['steps']} steps" if by == "clients" else f"{row['clients']} clients")

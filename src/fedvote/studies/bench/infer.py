@@ -1,7 +1,7 @@
 """Size, loading time and speed of exported networks: in ONNX Runtime on all cores, and as C on one.
 
-Networks are drawn, not trained: nothing of this depends on which votes they hold. `of_float` is how many times faster
-than the float file of the same network in ONNX Runtime in the same run. C takes one input at a time.
+Networks have random weights: no number depends on their values. `of_float` is the speed relative to the float file of
+the same network, in ONNX Runtime in the same run. C takes one input at a time.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ MODELS = ("lenet5", "vgg7")
 SHAPE, CLASSES = (3, 32, 32), 10
 WAYS = ("float", "binary", "ternary", "binary, int8", "ternary, int8")
 C_WAYS = ("binary, C", "ternary, C")
-C_OPTIONS = ("-O3", "-march=native")  # -ffast-math would change how this whole process computes
+C_OPTIONS = ("-O3", "-march=native")  # no -ffast-math: it would change the arithmetic of this whole process
 BATCHES = (1, 100)
 
 
 def bench(model: Sequence[str] = MODELS, repeats: int = 20) -> Rows:
-    """A row for each network and way to write it."""
+    """A row for each network and each way to write it."""
     return [row for name in model for row in _rows(name, repeats)]
 
 
-def drawn(model: str, votes: str, inputs: Tensor) -> Deployed:
-    """A network with random weights of this kind, calibrated on the inputs."""
+def random_network(model: str, votes: str, inputs: Tensor) -> Deployed:
+    """A network with random votes (binary or ternary) or its float start, calibrated on the inputs."""
     network = Network(make_model(model, SHAPE, CLASSES))
     start_D, kinds = network.start.voted, {"binary": BINARY, "ternary": TERNARY}
     if votes in kinds:
@@ -59,11 +59,11 @@ def _rows(model: str, repeats: int) -> Rows:
     inputs = torch.randint(
         0, 256, (max(BATCHES), *SHAPE), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
     )
-    with ExitStack() as built:  # all before anything is measured, so that no measurement is lost
+    with ExitStack() as built:  # export and compile everything first: a failure then loses no measurement
         folder = Path(built.enter_context(tempfile.TemporaryDirectory()))
         files = {way: folder / f"{way}.onnx" for way in WAYS}
         for way, file in files.items():
-            export_onnx(drawn(model, way.partition(",")[0], inputs), file, inputs if "int8" in way else None)
+            export_onnx(random_network(model, way.partition(",")[0], inputs), file, inputs if "int8" in way else None)
         programs = _programs(model, inputs, folder, built)
         rows = _onnx_rows(model, files, inputs, repeats)
         return rows + [_c_row(model, way, *each, inputs[:1], rows[0], repeats) for way, each in programs.items()]
@@ -78,20 +78,19 @@ def _onnx_rows(model: str, files: Mapping[str, Path], inputs: Tensor, repeats: i
     ]
     for batch in BATCHES:
         x = inputs[:batch].numpy()
-        works = {way: partial(running.run, None, {INPUT: x}) for way, running in sessions.items()}
-        found = _least(works, repeats)
+        seconds = _least({way: partial(each.run, None, {INPUT: x}) for way, each in sessions.items()}, repeats)
         for row in rows:
-            row[f"milliseconds_{batch}"] = 1000 * found[row["way"]]
-            row[f"of_float_{batch}"] = found["float"] / found[row["way"]]
+            row[f"milliseconds_{batch}"] = 1000 * seconds[row["way"]]
+            row[f"of_float_{batch}"] = seconds["float"] / seconds[row["way"]]
     return rows
 
 
 def _programs(model: str, inputs: Tensor, folder: Path, built: ExitStack) -> dict[str, tuple[Program, Answers]]:
-    """Every way to write C, compiled; none where there cannot be any, which is said."""
+    """Every way to write C, compiled; empty, with a message, if the network cannot be written or compiled."""
     try:
         if not can_compile():
             raise ModelError("there is no C compiler here")
-        programs = {way: Program(drawn(model, way.partition(",")[0], inputs), "network") for way in C_WAYS}
+        programs = {way: Program(random_network(model, way.partition(",")[0], inputs), "network") for way in C_WAYS}
         files = {way: program.write(folder / way / "network.c") for way, program in programs.items()}
         return {way: (programs[way], built.enter_context(compiled(file, C_OPTIONS))) for way, file in files.items()}
     except ModelError as error:
@@ -111,7 +110,7 @@ def _c_row(
 
 
 def _least(works: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """The least seconds of each, in turns, so that all of them meet the same hours of the machine."""
+    """Least seconds of each work. They take turns, so that other load on the machine hits all alike."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats + 1):
         for name, work in works.items():

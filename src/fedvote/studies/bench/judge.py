@@ -1,6 +1,6 @@
-"""Seconds that a reputation rule takes to judge the ballots of a round, on random ballots: it takes as long on others.
+"""Seconds that a reputation rule takes to judge the ballots of a round. Random ballots take as long as real ones.
 
-The first time is reported apart: loops are compiled or loaded then.
+The first time is reported separately: it includes compiling or loading loops.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WEIGHTS, CLIENTS, REPEATS = 13_000_000, 31, 6
 def bench(
     only: Sequence[str] = (), clients: Sequence[int] = (CLIENTS,), device: str = "auto", weights: int = WEIGHTS
 ) -> Rows:
-    """A row for each rule and number of ballots."""
+    """A row for each rule and number of clients."""
     rules, place = chosen(only, REPUTATIONS, "judge"), find_device(device)
     return [_row(rule, K, weights, place) for K in clients for rule in rules]
 
 
 def _row(name: str, K: int, weights: int, device: torch.device) -> dict[str, object]:
-    rule, lots = REPUTATIONS[name](), Key(0).torch("bench", device)
-    votes_KD = torch.randint(0, 2, (K, weights), dtype=torch.int8, generator=lots, device=device) * 2 - 1
+    rule, generator = REPUTATIONS[name](), Key(0).torch("bench", device)
+    votes_KD = torch.randint(0, 2, (K, weights), dtype=torch.int8, generator=generator, device=device) * 2 - 1
     ballots = Ballots(votes_KD, torch.arange(K, device=device), torch.zeros(weights, device=device), BINARY)
     memory = {part: value.to(device) for part, value in rule.init(K).items()}
     first, *seconds = [seconds_of(partial(rule.judge, memory, ballots, Key(0, 1)), device) for _ in range(REPEATS)]

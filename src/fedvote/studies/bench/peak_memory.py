@@ -1,4 +1,4 @@
-"""How much memory this process has, and had at its highest; not a number where there is no /proc."""
+"""This process's resident memory in bytes, now and at its peak; NaN if there is no /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def forget_peak() -> None:
-    """The highest is counted from here."""
+    """Reset the peak to the present."""
     if RESET.exists():
         RESET.write_text("5")
 

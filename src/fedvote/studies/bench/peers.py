@@ -1,6 +1,6 @@
 """One job in fedvote, pfl-research, Flower's simulation and a plain PyTorch loop, in turn on one machine.
 
-The programs are in the folder peers/ of a clone; its README says what they do and what is timed.
+The programs are in the folder peers/ of a clone. Its README describes them, and what is timed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ PEERS = ("fedvote", "pfl", "flower", "loop")
 
 
 def bench(only: Sequence[str] = (), rounds: int = 5, device: str = "auto") -> Rows:
-    """A row for each way of running a peer; those that cannot be imported say why they were left out."""
+    """A row for each way of running a peer; rows of peers that cannot be imported say why."""
     program, peers = Path("peers") / "run.py", chosen(only, PEERS, "peers")
     if not program.is_file():
-        raise ConfigError(f"there is no {program} here: start the benchmark peers from the root of a clone")
+        raise ConfigError(f"there is no {program} here: run `fedvote bench peers` from the root of a clone")
     command = [sys.executable, str(program), find_device(device).type, str(rounds), *peers]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     rows: Rows = json.loads(done.stdout)

@@ -1,8 +1,8 @@
-"""How fast the simulator is: seconds a round and arithmetic a second, by network and by how many clients take part.
+"""Speed of the simulator: seconds a round and TFLOP/s, by network and number of clients.
 
-The data are random, since speed does not depend on them. `seconds` is a round but for evaluation: broadcast, local
-steps, rounding, counting bytes, tally; `training_seconds` its local steps and rounding alone. The first round, which
-on a GPU also records the step, is reported apart. All are the best of a few. Memory is the device's, at most.
+The data are random: speed does not depend on them. `seconds` is a round without evaluation: broadcast, local steps,
+rounding, counting bytes, tally. `training_seconds` is its local steps and rounding alone. The first round, which on a
+GPU also records the step, is reported separately. Seconds are the best of a few rounds; memory is the device's peak.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from fedvote.studies.bench.stopwatch import seconds_of
 from fedvote.studies.rows import Rows, chosen
 from fedvote.system.device import find_device, repeatable
 
-ROUNDS = 3  # after the first, at most
-PATIENCE = 5.0  # seconds, after which a measurement is not repeated
-LONGEST = 20.0  # seconds of a round, beyond which no cohort is tried
+ROUNDS = 3  # measured after the first, at most
+PATIENCE = 5.0  # seconds after which a measurement is not repeated
+LONGEST = 20.0  # seconds: larger cohorts, whose rounds would take longer, are left out
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one client does in a round, and with what."""
+    """The work of one client in a round."""
 
     model: str
     shape: tuple[int, ...]
     method: Method
     steps: int
     batch: int
-    usual: int = 31  # clients of a round, where it is not about their number
+    usual: int = 31  # clients of a round, in rows that vary something else
 
 
 JOBS = (
@@ -53,11 +53,11 @@ JOBS = (
     Job("small-cnn", (3, 32, 32), FedAvg(lr=0.1, optimizer="SGD"), steps=5, batch=10, usual=50),
 )
 COHORTS = (1, 10, 31, 50, 100, 1000)
-STEPS = (10, 20, 80)  # besides those of the job, for one cohort: how time grows with the length of a turn
+STEPS = (10, 20, 80)  # local steps besides the job's own, for one cohort
 
 
 def bench(model: Sequence[str] = (), clients: Sequence[int] = (), device: str = "auto") -> Rows:
-    """All that is measured, or only these networks with so many clients."""
+    """All rows, or only those of these networks and numbers of clients."""
     names = chosen(model, (job.model for job in JOBS), "simulate")
     jobs = [job for job in JOBS if job.model in names]
     steps = () if model or clients else STEPS
@@ -65,7 +65,7 @@ def bench(model: Sequence[str] = (), clients: Sequence[int] = (), device: str = 
 
 
 def measure_all(jobs: Sequence[Job], cohorts: Sequence[int], steps: Sequence[int], device: torch.device) -> Rows:
-    """A row for each network and cohort, then rows for turns of other lengths and, on a GPU, for compiled networks."""
+    """A row for each network and cohort, then rows for other local steps and, on a GPU, for compiled networks."""
     rate = matrix_rate(device)
     rows: Rows = []
     for job in jobs:
@@ -87,7 +87,7 @@ def measure_all(jobs: Sequence[Job], cohorts: Sequence[int], steps: Sequence[int
 
 
 def measure(job: Job, clients: int, device: torch.device, rate: float, compile: bool = False) -> dict[str, Any]:
-    """Seconds a round of one job with so many clients, the best of a few, and what follows from them."""
+    """One row: seconds a round of one job with so many clients, and numbers derived from them."""
     simulation = _federation(job, clients, device, compile)
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -96,7 +96,7 @@ def measure(job: Job, clients: int, device: torch.device, rate: float, compile: 
     seconds: list[float] = []
     for snapshot in simulation.run():
         seconds.append(snapshot.record["seconds_training"])
-        if sum(seconds[1:]) > PATIENCE:  # the first may have been compiling
+        if sum(seconds[1:]) > PATIENCE:  # the first may include compiling
             break
     samples = clients * job.steps * job.batch
     work = samples * _flops(simulation, job) / 1e12
@@ -121,7 +121,7 @@ def measure(job: Job, clients: int, device: torch.device, rate: float, compile: 
 
 
 def _training_seconds(simulation: Simulation) -> float:
-    """The clients' part of a round alone: local steps and rounding, of a chunk at a time as in a run."""
+    """Seconds of local steps and rounding alone, one chunk of clients at a time as in a run."""
     federation = simulation.federation
     network, train = federation.placed(), federation.data.train.to(federation.device)
     with repeatable():
@@ -130,9 +130,9 @@ def _training_seconds(simulation: Simulation) -> float:
 
         def turn(clients: Sequence[int]) -> None:
             keys = [Key(0, 1, client) for client in clients]
-            mine = {name: value.expand(len(keys), *value.shape) for name, value in memory.items()}
+            own = {name: value.expand(len(keys), *value.shape) for name, value in memory.items()}
             batches = federation.batches(train, keys)
-            work = partial(federation.method.local, network, down, batches, mine, keys)
+            work = partial(federation.method.local, network, down, batches, own, keys)
             spent.append(seconds_of(work, federation.device))
 
         times: list[float] = []
@@ -145,7 +145,7 @@ def _training_seconds(simulation: Simulation) -> float:
 
 
 def matrix_rate(device: torch.device) -> float:
-    """TFLOP/s of a large matrix product, in the precision that training uses there."""
+    """TFLOP/s of a large matrix product, in the precision of training on this device."""
     size, dtype = (8192, torch.bfloat16) if device.type == "cuda" else (2048, torch.float32)
     a = torch.ones(size, size, dtype=dtype, device=device)
     return 2 * size**3 / min(seconds_of(lambda: a @ a, device) for _ in range(5)) / 1e12
@@ -174,7 +174,7 @@ def _federation(job: Job, clients: int, device: torch.device, compile: bool) -> 
 
 
 def _flops(simulation: Simulation, job: Job) -> float:
-    """Floating-point operations of one example: forward, and twice as many backward."""
+    """Floating-point operations of training on one example: forward, and twice as many backward."""
     start = simulation.federation.network.start
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         simulation.federation.network(start.voted, start.floats, torch.zeros(2, *job.shape))

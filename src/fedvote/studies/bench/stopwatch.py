@@ -1,4 +1,4 @@
-"""Seconds that some work takes, and one thread for it."""
+"""Seconds that some work takes, and a block that runs on one thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 
 def seconds_of(work: Callable[[], Any], device: torch.device = CPU) -> float:
-    """Until the device has done it."""
+    """Seconds until the device has finished the work."""
     synchronise(device)
     began = time.perf_counter()
     work()

@@ -1,8 +1,8 @@
-"""Counting, weighing and comparing packed ballots, beside float32 averages of as many models.
+"""Speed and memory of counting, weighing and comparing packed ballots, beside float32 averages of as many models.
 
-Each way runs in a process of its own, first on a small example, then once for its memory: how far Linux saw the
-process grow beyond the ballots or models it was given, its result included. The seconds are the best of many runs.
-The ballots are random bits. Loops of ours run on as many threads as torch has; numpy adds on one.
+Each way runs in its own process: first on a small example, then once to measure memory, which is the growth of the
+process beyond its ballots or models, with its result. Seconds are the best of many runs. The ballots are random bits.
+Our loops run on as many threads as torch has; numpy adds on one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from fedvote.studies.bench.stopwatch import one_thread, seconds_of
 from fedvote.studies.rows import Rows
 
 WEIGHTS, CLIENTS, STREAMED = 13_000_000, 31, 1000
-SMALL = 2**18  # weights of the example that goes first
-PATIENCE_SECONDS = 10  # after which no way is run again
+SMALL = 2**18  # weights of the first, small example
+PATIENCE_SECONDS = 10  # after which a way is not repeated
 Work = Callable[[], Any]
 
 
 def bench(weights: int = WEIGHTS, cohort: int = CLIENTS, repeats: int = 25) -> Rows:
-    """A row for each way: its best seconds, its megabytes, and how many times faster than numpy's mean it is."""
+    """A row for each way: its best seconds, its megabytes, and its speed relative to numpy's mean."""
     spawn = multiprocessing.get_context("spawn")
     rows = []
     for way in ways():
@@ -44,7 +44,7 @@ def bench(weights: int = WEIGHTS, cohort: int = CLIENTS, repeats: int = 25) -> R
 
 
 def ways() -> dict[str, Callable[[int, int], Work]]:
-    """What can be measured here, by name: from the numbers of weights and clients to the work."""
+    """Name -> a function of the numbers of weights and clients that prepares the work; only ways that can run here."""
     known: dict[str, Callable[[int, int], Work]] = {
         "packed, counted": _counted,
         "packed, counted, one thread": partial(_counted, within=one_thread),
@@ -60,7 +60,7 @@ def ways() -> dict[str, Callable[[int, int], Work]]:
 
 def measure(way: str, weights: int, clients: int, repeats: int) -> dict[str, Any]:
     prepare = ways()[way]
-    prepare(min(weights, SMALL), clients)()  # so that loops are compiled
+    prepare(min(weights, SMALL), clients)()  # compiles the loops
     work = prepare(weights, clients)
     megabytes = _extra_megabytes(work)
     seconds = [seconds_of(work)]
@@ -132,10 +132,10 @@ def _models(weights: int, clients: int) -> Any:
 
 
 def _extra_megabytes(work: Work) -> float:
-    """How much resident memory the work takes at its highest."""
+    """Peak resident memory of the work, beyond the memory before it."""
     peak_memory.forget_peak()
     before = peak_memory.resident()
-    made = work()
-    highest = peak_memory.peak()
-    del made
-    return (highest - before) / 1e6
+    result = work()
+    peak = peak_memory.peak()
+    del result
+    return (peak - before) / 1e6

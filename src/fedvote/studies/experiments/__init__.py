@@ -1,4 +1,4 @@
-"""Experiments by name, the paper's figures and tables first: what is run, how it is shown, what the paper prints."""
+"""Experiments by name, the paper's figures and tables first: their runs, their pages, and the paper's numbers."""
 
 from __future__ import annotations
 

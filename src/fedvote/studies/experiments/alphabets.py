@@ -26,5 +26,5 @@ TABLE_2 = Comparison(
         for votes, printed in zip(("binary", "ternary"), both, strict=True)
     ),
     grid({"accuracy": ""}, "Data"),
-    "The paper does not say after how many rounds; here after 40, unless fewer were asked for.",
+    "The paper does not give the number of rounds; here it is 40, unless another was asked for.",
 )

@@ -1,4 +1,4 @@
-"""One configuration of an experiment, and what came out of it over seeds."""
+"""One configuration of an experiment, and its runs over seeds."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from fedvote.runs.config import Config, read
 from fedvote.runs.sweep import in_order
 
 Record = Mapping[str, Any]
-"""What was measured in one round."""
+"""One round's line of metrics.jsonl."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run once a seed."""
+    """One configuration, run once with every seed."""
 
     row: str  # a line of a figure, or the heading of a table's row
     preset: str
     settings: tuple[str, ...] = ()
     column: str = ""
-    printed: Mapping[str, float] = field(default_factory=dict, hash=False)  # in the paper: percent, by metric
+    printed: Mapping[str, float] = field(default_factory=dict, hash=False)  # metric -> the paper's number, in percent
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one cell, by seed."""
+    """The runs of one cell."""
 
     cell: Cell
     config: Config
@@ -37,34 +37,37 @@ class Runs:
 
     @property
     def as_printed(self) -> bool:
-        """Whether it was run as the experiment has it, and nothing that matters was changed by --set or --rounds."""
-        return _what_matters(self.config) == _what_matters(read(self.cell.preset, in_order(self.cell.settings)))
+        """Whether --set and --rounds left the experiment's results comparable to the paper's."""
+        return _comparable(self.config) == _comparable(read(self.cell.preset, in_order(self.cell.settings)))
 
     @property
     def rounds(self) -> int:
-        """That all seeds have."""
+        """Number of rounds that all seeds have."""
         return min(map(len, self.by_seed.values()))
 
     def by_round(self, metric: str) -> list[float | None]:
-        """The mean over seeds, where all of them measured it."""
+        """The mean over seeds after each round; None unless all seeds measured it."""
         values = zip(*([record.get(metric) for record in run] for run in self.by_seed.values()), strict=False)
         return [None if None in each else statistics.fmean(each) for each in values]
 
     def so_far(self, metric: str) -> list[float]:
-        """The sum over all rounds until then."""
+        """The sum of a metric over all rounds up to each round."""
         return list(accumulate(value or 0.0 for value in self.by_round(metric)))
 
     def last(self, metric: str, rounds: int | None = None) -> list[float]:
-        """What every seed ended with, or had after so many rounds."""
-        measured = ([record[metric] for record in run[:rounds] if metric in record] for run in self.by_seed.values())
-        return [values[-1] for values in measured if values]
+        """Each seed's last value, or its last within so many rounds."""
+        return [values[-1] for values in self._measured(metric, rounds)]
 
     def second_half(self, metric: str) -> list[float]:
-        """The mean over the second half of every seed's rounds."""
-        measured = ([record[metric] for record in run if metric in record] for run in self.by_seed.values())
-        return [statistics.fmean(values[len(values) // 2 :]) for values in measured if values]
+        """Each seed's mean over the second half of its rounds."""
+        return [statistics.fmean(values[len(values) // 2 :]) for values in self._measured(metric)]
+
+    def _measured(self, metric: str, rounds: int | None = None) -> list[list[float]]:
+        """Each seed's values of a metric, without seeds that have none."""
+        runs = ([record[metric] for record in run[:rounds] if metric in record] for run in self.by_seed.values())
+        return [values for values in runs if values]
 
 
-def _what_matters(config: Config) -> Config:
-    """All but the seed and the machines."""
+def _comparable(config: Config) -> Config:
+    """A configuration without its seed and machine, which leave results comparable."""
     return replace(config, seed=0, engine=Computation(), flower=FlowerOptions())

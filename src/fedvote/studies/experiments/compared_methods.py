@@ -17,7 +17,7 @@ CONTENDERS = {
     "FetchSGD": ("method=fetchsgd", "method.lr=0.001"),
     "EDEN 1 bit": ("method=eden", "method.lr=0.001"),
 }
-"""Each at the best rate of a search on CIFAR-10 among 31 clients."""
+"""Each with the best learning rate of a search on CIFAR-10 among 31 clients."""
 
 ON_DIGITS = {
     "FedVote binary": (),
@@ -30,13 +30,13 @@ ON_DIGITS = {
     "FetchSGD, 5 x 1000": ("method=fetchsgd", "method.columns=1000"),
     "EDEN 1 bit": ("method=eden",),
 }
-"""At the preset's rate, others than FedVote at their default one."""
+"""FedVote with the preset's learning rate, the others with their default."""
 
 RATES = (
-    "Every method has the learning rate that was best on CIFAR-10 among 31 clients, of those that were tried; the "
-    "paper does not say which rates it had. EDEN and FedPAQ with QSGD's buckets are not in the paper. "
+    "Every method has the learning rate that was best in a search on CIFAR-10 among 31 clients; the paper does not "
+    "give its rates. EDEN, and FedPAQ with QSGD's buckets, are not in the paper. "
 )
-SPLIT = "No example belongs to two clients; in the code published with the paper, clients share some."
+SPLIT = "No example belongs to two clients; in the code published with the paper, clients share some examples."
 
 
 def compared(about: str, preset: str, show: Show, note: str) -> Comparison:
@@ -48,7 +48,7 @@ FIGURE_4A = compared(
     "Figure 4 (a): methods by round, FEMNIST among 300 writers, 20 of them a round",
     "femnist-device",
     by_round,
-    "The writers are drawn from those with a batch of examples or more, by the seed.",
+    "The seed draws the writers, from those with at least one batch of examples.",
 )
 FIGURE_4B = compared("Figure 4 (b): methods by round, CIFAR-10 among 31 clients", "cifar10-silo", by_round, SPLIT)
 FIGURE_4C = compared(
@@ -60,8 +60,8 @@ FIGURE_5 = compared(
     by_uplink,
     "Bytes are those of real messages, entropy-coded. The paper counts one bit a weight for votes and signs and two "
     "for FedPAQ, and says that with 1.5 to 4.7 GB FedVote is 5 to 10 points above FedPAQ, 15 to 20 above signSGD and "
-    "25 to 30 above FedAvg. One bit a weight is 50 MB a round, so that 1.5 to 4.7 GB are 30 to 94 rounds; here are as "
-    f"many as were asked for, 40 unless told otherwise, and the table says where a run ended before. {SPLIT}",
+    "25 to 30 above FedAvg. One bit a weight is 50 MB a round: 1.5 to 4.7 GB are 30 to 94 rounds. Here runs have 40 "
+    f"rounds, unless another number was asked for; the table says which runs ended before. {SPLIT}",
 )
 DIGITS = Comparison(
     "Methods by round, digits among 11 clients: a toy that needs no download and no GPU",

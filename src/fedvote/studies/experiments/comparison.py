@@ -1,4 +1,4 @@
-"""An experiment that is nothing but configurations: all of them are run, once a seed, and shown side by side."""
+"""Comparisons: experiments that run configurations, each with every seed, and show them side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fedvote.system.device import find_device
 
 KEPT = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes",
         "uplink_bits_per_weight", "downlink_bits_per_weight", "seconds")  # fmt: skip
-"""What the file of an experiment has of every round; its run folders have the rest."""
+"""The metrics of a round in an experiment's file; its run folders have all."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Comparison:
     about: str
     cells: tuple[Cell, ...]
     show: Show
-    note: str = ""  # such as what differs from the paper
+    note: str = ""  # such as differences from the paper
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
-        here = environment(find_device(asked.device))
-        planned = [  # mistakes show before the first run; a seed is done with all cells before the next begins
+        machine = environment(find_device(asked.device))
+        planned = [  # configured before the first run, to find mistakes; all cells of a seed, then the next seed
             (seed, cell, configured(cell, seed, asked)) for seed in range(asked.seeds) for cell in self.wanted(asked)
         ]
-        found: dict[Cell, dict[int, list[Record]]] = {}
-        load = cache(dataset)  # once, for all runs
+        records: dict[Cell, dict[int, list[Record]]] = {}
+        load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
             folder = RunFolder(runs / name_of(cell, seed, asked))
             folder.check(config)
@@ -54,21 +54,21 @@ class Comparison:
                 snapshots = run(config, folder, device=asked.device, resume=True, data=data)
                 for _ in watch(snapshots, config.rounds, done, title=title):
                     pass
-            found.setdefault(cell, {})[seed] = list(folder.metrics()[: config.rounds])
-            compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in found.items()]
-            yield Compared(self, asked, compared, here)
+            records.setdefault(cell, {})[seed] = list(folder.metrics()[: config.rounds])
+            compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in records.items()]
+            yield Compared(self, asked, compared, machine)
 
     def wanted(self, asked: Asked) -> list[Cell]:
-        """The cells of the rows and columns that are asked for; of either, all where none is named."""
+        """The cells in the rows and columns asked for; if no row is named, in all rows, and likewise for columns."""
         names = {cell.row for cell in self.cells}, {cell.column for cell in self.cells}
-        chosen(asked.only, [place for cell in self.cells for place in (cell.row, cell.column) if place], self.about)
+        chosen(asked.only, [name for cell in self.cells for name in (cell.row, cell.column) if name], self.about)
         rows, columns = (known.intersection(asked.only) or known for known in names)
         return [cell for cell in self.cells if cell.row in rows and cell.column in columns]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison as far as it was run."""
+    """A comparison, with the runs that are finished."""
 
     comparison: Comparison
     asked: Asked
@@ -108,15 +108,15 @@ def configured(cell: Cell, seed: int, asked: Asked) -> Config:
 
 
 def name_of(cell: Cell, seed: int, asked: Asked) -> str:
-    """Of the run folder, which cells of one configuration share: the preset, and what is set that changes it."""
-    kept = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
-    wanted = read(cell.preset, in_order(kept))
-    for setting in list(kept):
-        others = [other for other in kept if other != setting]
-        with suppress(ConfigError):  # what cannot be left out is needed
+    """The run folder's name: the preset, and the settings that change it. Equal configurations share a folder."""
+    needed = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
+    wanted = read(cell.preset, in_order(needed))
+    for setting in list(needed):
+        others = [other for other in needed if other != setting]
+        with suppress(ConfigError):  # without this setting the configuration is refused: keep it
             if read(cell.preset, in_order(others)) == wanted:
-                kept = others
-    return f"{folder_name([cell.preset, *kept])}_seed={seed}"
+                needed = others
+    return f"{folder_name([cell.preset, *needed])}_seed={seed}"
 
 
 def kept(record: Record) -> dict[str, Any]:

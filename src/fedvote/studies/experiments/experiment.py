@@ -1,4 +1,4 @@
-"""An experiment, such as a figure or table of the paper: what is measured for it, and the page that shows it."""
+"""An experiment, such as a figure or table of the paper: its measurements, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fedvote.report.chart import Page
 
 @dataclass(frozen=True)
 class Asked:
-    """How much of an experiment is wanted."""
+    """The part of an experiment to run, and changes to it."""
 
-    seeds: int = 3  # 0, 1, ...; the paper repeats everything three times
-    rounds: int | None = None  # not given: as many as the experiment's presets have
+    seeds: int = 3  # number of seeds: 0, 1, ...; the paper repeats everything three times
+    rounds: int | None = None  # of every run; None: as many as the experiment's presets have
     settings: tuple[str, ...] = ()  # of all runs, as `a.b=c`
-    only: tuple[str, ...] = ()  # the rows or columns that are wanted; none given: all
+    only: tuple[str, ...] = ()  # rows or columns to run; empty: all
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -26,16 +26,16 @@ class Asked:
             if value is not None and value < 1:
                 raise ConfigError(f"asked for {value} {name}, expected 1 or more")
         if any(setting.startswith("seed=") for setting in self.settings):
-            raise ConfigError("a seed is set, expected how many to run, 0 and on: --seeds N")
+            raise ConfigError("--set sets a seed, expected a number of seeds: use --seeds N, which runs 0 to N - 1")
 
     @property
     def changed(self) -> str:
-        """What is not as the experiment has it."""
+        """The settings that differ from the experiment's own."""
         return ", ".join([*self.settings, *([f"rounds={self.rounds}"] if self.rounds is not None else [])])
 
 
 class Found(Protocol):
-    """What was measured so far, as numbers, as a page, and as a table for a terminal."""
+    """The results so far: as numbers, as a page, and as a table for a terminal."""
 
     def numbers(self) -> dict[str, Any]: ...
 
@@ -47,9 +47,9 @@ class Found(Protocol):
 class Experiment(Protocol):
     @property
     def about(self) -> str:
-        """What it shows, and which figure or table it is."""
+        """A description: which figure or table it is, and what it shows."""
         ...
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Found]:
-        """All that is known, after every run. Run folders go into `runs`; those that are there are not run again."""
+        """Yield the results so far after every run. Run folders go into `runs`; finished runs are not repeated."""
         ...

@@ -1,8 +1,8 @@
-"""Whether fast ways of computing a run change its accuracy: clients one by one in float32, as it comes, and compiled.
+"""Fast paths: do they change accuracy? Clients one by one in float32, the default, and compiled.
 
-Where the arithmetic is the same the bits are, as tests show. bfloat16, and sums in another order, make other bits, and
-should make no other accuracy. That is the mean over the second half of the rounds: from one round to the next it moves
-by more than there is to be seen.
+Tests show that equal arithmetic gives equal bits. bfloat16 and other orders of sums give other bits, but should give
+the same accuracy. Accuracy is the mean over the second half of the rounds: it varies more from round to round than
+between paths.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAYS = {
     "compiled": ("engine.compile=true",),
 }
 FAST_PATHS = Comparison(
-    "Accuracy of fast ways to compute the same runs",
+    "Accuracy of the same runs computed in faster ways",
     tuple(
         Cell(job, preset, (*settings, *fast), way)
         for job, (preset, settings) in JOBS.items()

@@ -1,4 +1,4 @@
-"""Rules among hostile clients, by how many there are (Figures 6 and 7); and all rules and attacks on digits."""
+"""Rules against hostile clients, by their number (Figures 6 and 7); and all rules and attacks on digits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ RULES: dict[str, tuple[str, ...]] = {
     "geometric median": (*FEDAVG, "method.aggregate=geometric-median"),
     "signSGD": ("method=signsgd", "method.server_lr={rate}"),
 }
-"""Those that have to be told how many clients are hostile are told the truth, or the most that they can bear."""
+"""Rules that need the number of hostile clients get the true number, or the largest that they accept."""
 RATES = {"signSGD": "0.0003"}
 USUAL = "0.001"
-"""Learning rates of float models, unless a rule is named with another one: the best where nobody is hostile."""
+"""Learning rates of float models, unless a rule's name has another: the best rates without hostile clients."""
 
 CLIENTS = 31
 NUMBERS = (0, 5, 10, 15)
@@ -43,14 +43,14 @@ COMPARED = ("uniform", "proportional", "cut", "camps", "median@0.0003", "Krum", 
 
 
 def settings_of(rule: str, hostile: int, clients: int) -> list[str]:
-    """The settings of a rule, which may be named with a learning rate, as RULE@RATE."""
+    """The settings of a rule; its name may include a learning rate, as RULE@RATE."""
     name, _, rate = rule.partition("@")
     values = {"hostile": hostile, "tolerated": min(hostile, (clients - 3) // 2), "rate": rate or RATES.get(name, USUAL)}
     return [setting.format(**values) for setting in RULES[name]]
 
 
 def settings_of_run(rule: str, attack: str, hostile: int) -> tuple[str, ...]:
-    """No attack matters to the oracle, or where nobody is hostile: those runs serve all attacks."""
+    """The settings of one run. The oracle, and runs without hostile clients, have no attack: all attacks share them."""
     attacked = () if rule == "oracle" or not hostile else ATTACKS[attack]
     counted = (f"federation.hostile={hostile}", *attacked) if hostile else ()
     return (*counted, *([] if rule == "oracle" and not hostile else settings_of(rule, hostile, CLIENTS)))
@@ -63,12 +63,12 @@ def compared(about: str, attack: str, rules: Sequence[str] = COMPARED) -> Compar
         for rule in rules
     )
     note = (
-        "The server counts every message and is not told whose is hostile. The paper's own runs find the plurality "
-        "that clients are judged by from honest ones alone, as no server could. 'oracle' counts nobody but the honest, "
-        "'uniform' is FedVote without a defence, 'proportional' its defence as printed, 'cut' as in the authors' code, "
-        "'camps' ours. The paper does not say after how many rounds; here after 30, unless fewer were asked for. "
-        "Median, Krum and signSGD have the learning rate that was best of those tried with 15 hostile, whatever their "
-        "number. Krum is told how many are hostile, but no more than 14, the most that it can bear."
+        "The server counts every message and does not know which are hostile. The paper's own runs judge clients by "
+        "the plurality of the honest clients alone, which no server knows. 'oracle' counts only honest clients, "
+        "'uniform' is FedVote without a defence, 'proportional' the paper's defence as printed, 'cut' as in the "
+        "authors' code, 'camps' ours. The paper does not give the number of rounds; here it is 30, unless another was "
+        "asked for. Median, Krum and signSGD always have the learning rate that was best with 15 hostile clients. Krum "
+        "is given the number of hostile clients, or 14, the largest number that it accepts."
     )
     return Comparison(about, tuple(cells), by_number, note)
 
@@ -86,14 +86,14 @@ DIGITS = (f"federation.clients={CLIENTS}", "local.batch=8", "rounds=20")
 ON_DIGITS = ("uniform", "proportional", "cut", "camps", "oracle cut", "median@0.003", "Krum@0.003",
              "geometric median@0.003", "oracle")  # fmt: skip
 HOSTILE_DIGITS = Comparison(
-    "Rules among 10 and 15 hostile clients of 31, under every attack, on digits",
+    "Rules against 10 and 15 hostile clients of 31, under every attack, on digits",
     tuple(
         Cell(f"{attack}, {hostile}", "quickstart", (*DIGITS, *settings_of_run(rule, attack, hostile)), rule)
         for hostile in (10, 15)
         for attack in ATTACKS
         for rule in ON_DIGITS
     ),
-    grid({"accuracy": ""}, "Attack, and how many"),
-    "'oracle' counts nobody but the honest. 'oracle cut' is how the paper's authors ran their rule: all clients are "
-    "counted, but judged by the plurality of the honest ones, which no server knows.",
+    grid({"accuracy": ""}, "Attack, hostile clients"),
+    "'oracle' counts only honest clients. 'oracle cut' is the rule as the paper's authors ran it: it counts all "
+    "clients, but judges them by the plurality of the honest clients, which no server knows.",
 )

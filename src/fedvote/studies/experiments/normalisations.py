@@ -1,4 +1,4 @@
-"""What the steepness of the normalisation does (Table I)."""
+"""The effect of the normalisation's steepness (Table I)."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ TABLE_1 = Comparison(
         for a, (soft, binary) in columns.items()
     ),
     grid({"accuracy_float": "float", "accuracy": "binary"}, "Partition"),
-    "The learning rate is 0.03 for every a; the paper searches for one, and does not say which it found.",
+    "The learning rate is 0.03 for every a; the paper searches for the best rate, and does not give it.",
 )

@@ -1,4 +1,4 @@
-"""What a forward pass costs (Table III): counted, so that there is nothing to run."""
+"""The cost of a forward pass (Table III). It is counted: nothing is run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Costs:
 
 
 def counted(network: str) -> list[Mapping[str, Any]]:
-    """A row for each kind of weights, with what the paper has of it."""
+    """A row for each kind of weights, beside the paper's numbers."""
     rows = [cost.row(INPUTS) for cost in costs(make_model(network, SHAPE, CLASSES), SHAPE, CLASSES)]
     return [{"network": network, **row, **printed(network, row["weights"])} for row in rows]
 
@@ -56,9 +56,9 @@ class Counted:
 
     def page(self) -> Page:
         explain = (
-            "A vote times an activation is the activation or its negative, so that votes are added where floats are "
-            "multiplied and added. Multiplications of the last layer, which is float, and of batch norm are counted; "
-            "the paper has fewer. Ternary additions are the most that there can be: a vote of 0 needs none."
+            "A vote times an activation is the activation or its negative: votes need additions only. Multiplications "
+            "of the last layer, which is float, and of batch norm are counted; the paper has fewer. Ternary additions "
+            "are an upper bound: a vote of 0 needs none."
         )
         facts = {"images": str(INPUTS), "of": "x".join(map(str, SHAPE))}
         shown = section("Counted", as_html(*cells(self.rows), "numbers"), explain=explain)

@@ -1,6 +1,6 @@
-"""What quantisers are given: one client's updates and vote probabilities after one round (Figure 3).
+"""Inputs of quantisers: one client's updates and vote probabilities after one round (Figure 3).
 
-Beside each histogram stands the distribution that the paper expects, of the same mean and variance: a Gaussian for
+Each histogram is shown beside the distribution that the paper expects, with the same mean and variance: a Gaussian for
 updates, a symmetric Beta for probabilities.
 """
 
@@ -31,7 +31,7 @@ from fedvote.system.device import find_device
 from fedvote.training.descent import descend
 
 BINS = 60
-WIDE = 4  # standard deviations to both sides, of updates
+WIDTH = 4  # standard deviations on either side, in the histogram of updates
 TITLES = {
     "updates": ("Updates", "Figure 3 (a)", "change of a weight", "Gaussian"),
     "probabilities": ("Vote probabilities", "Figure 3 (b)", "probability of a vote of +1", "symmetric Beta"),
@@ -40,9 +40,9 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Inputs:
-    about: str = "Figure 3: histograms of what is quantised, updates and vote probabilities, Fashion-MNIST"
+    about: str = "Figure 3: histograms of updates and vote probabilities, which are quantised, Fashion-MNIST"
     preset: str = "fashion-mnist"
-    rate: float = 0.001  # of FedAvg, whose updates are looked at
+    rate: float = 0.001  # FedAvg's learning rate; its updates are measured
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Histograms]:
         from scipy import stats
@@ -51,7 +51,7 @@ class Inputs:
         config = read(self.preset, asked.settings)
         floats = read(self.preset, ["method=fedavg", f"method.lr={self.rate}", *asked.settings])
         delta, pi = updates(federation(floats, "cpu")), probabilities(federation(config, "cpu"))
-        side = WIDE * float(delta.std())
+        side = WIDTH * float(delta.std())
         gaussian = stats.norm(loc=float(delta.mean()), scale=float(delta.std()))
         found = {
             "updates": histogram(delta, -side, side, gaussian),
@@ -61,25 +61,25 @@ class Inputs:
         yield Histograms(self.about, config, shown, environment(find_device("cpu")))
 
 
-def updates(made: Federation) -> NDArray[Any]:
-    """delta = theta^(k) - theta_m^(k,tau), of the weights that would be voted on."""
-    assert isinstance(made.method, FloatMethod)
-    down = made.method.broadcast(made.start().state)
-    changed = made.method.update(made.network, down, made.batches(made.data.train, [made.key(1, 0)]))
-    return changed[0, : made.network.D].detach().numpy()
+def updates(run: Federation) -> NDArray[Any]:
+    """delta = theta^(k) - theta_m^(k,tau), of the weights that FedVote votes on."""
+    assert isinstance(run.method, FloatMethod)
+    down = run.method.broadcast(run.start().state)
+    delta_KD = run.method.update(run.network, down, run.batches(run.data.train, [run.key(1, 0)]))
+    return delta_KD[0, : run.network.D].detach().numpy()
 
 
-def probabilities(made: Federation) -> NDArray[Any]:
-    """pi = (1 + phi(h_m^(k,tau))) / 2, by which votes of +1 are drawn."""
-    assert isinstance(made.method, FedVote)
-    phi, down = made.method.normalisation, made.method.broadcast(made.start().state)
-    latent_KD = phi.inverse(made.method.soft(down)).expand(1, -1)
-    (latent_KD, *_) = descend(made.method, made.network, [latent_KD], made.batches(made.data.train, [made.key(1, 0)]))
+def probabilities(run: Federation) -> NDArray[Any]:
+    """pi = (1 + phi(h_m^(k,tau))) / 2, the probability of a vote of +1."""
+    assert isinstance(run.method, FedVote)
+    phi, down = run.method.normalisation, run.method.broadcast(run.start().state)
+    latent_KD = phi.inverse(run.method.soft(down)).expand(1, -1)
+    (latent_KD, *_) = descend(run.method, run.network, [latent_KD], run.batches(run.data.train, [run.key(1, 0)]))
     return ((1 + phi(latent_KD[0])) / 2).detach().numpy()
 
 
 def histogram(values: NDArray[Any], low: float, high: float, fitted: Any) -> dict[str, Any]:
-    """The share of values in every bin, and what a distribution expects there."""
+    """The share of values in every bin, and the share that a fitted distribution expects."""
     edges = np.linspace(low, high, BINS + 1)
     return {
         "edges": edges.tolist(),
@@ -90,7 +90,7 @@ def histogram(values: NDArray[Any], low: float, high: float, fitted: Any) -> dic
 
 
 def beta_like(values: NDArray[Any]) -> Any:
-    """The symmetric Beta of the same variance: var = 1 / (4 (2 a + 1)), about 1/2."""
+    """The symmetric Beta with the same variance about 1/2: var = 1 / (4 (2 a + 1))."""
     from scipy import stats
 
     a = (1 / (4 * np.mean((values - 0.5) ** 2)) - 1) / 2
@@ -110,9 +110,9 @@ class Histograms:
     def page(self) -> Page:
         charts = [chart(name, one) for name, one in self.found.items()]
         explain = (
-            "One client after one round: what a method that sends updates has to round, and what FedVote rounds. "
-            "Shares of weights in bins, beside the distribution of the same mean and variance that the paper expects. "
-            "The paper's histograms are of MNIST."
+            "One client after one round: the updates that a float method would round, and the probabilities that "
+            "FedVote rounds. Shares of weights by bin, beside the distribution that the paper expects, with the same "
+            "mean and variance. The paper's histograms are of MNIST."
         )
         facts = facts_of([self.config], self.environment, [1])
         return Page(self.about, facts, [section("Histograms", panels(charts), explain=explain)], charts)

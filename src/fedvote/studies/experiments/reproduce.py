@@ -1,4 +1,4 @@
-"""Run experiments into a folder: run folders, and for each experiment its numbers, page and drawings."""
+"""Run experiments into a folder: their run folders, and the numbers, page and drawings of each."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ RUNS = "runs"
 
 
 def report_on(name: str, asked: Asked, out: Path) -> str:
-    """Run an experiment to its end; what it found, as text."""
+    """Run an experiment to its end; returns its table as text."""
     *_, found = reproduce(name, asked, out)
     return f"{EXPERIMENTS[name].about}\n{found.text()}\npage: {out / f'{name}.html'}"
 
 
 def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
-    """What is known after every run, when it is written down; started again, it goes on where it was."""
+    """Write the results so far after every run, then yield them; a second call resumes."""
     if name not in EXPERIMENTS:
         raise ConfigError(f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of them: all")
     experiment = EXPERIMENTS[name]
@@ -39,7 +39,7 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
 
 
 def index(out: Path) -> Page:
-    """The experiments that have a page there."""
-    there = [name for name in EXPERIMENTS if (out / f"{name}.html").is_file()]
-    links = [tag("li", tag("a", EXPERIMENTS[name].about, href=f"{name}.html")) for name in there]
+    """The page of links to the experiments that have a page in this folder."""
+    names = [name for name in EXPERIMENTS if (out / f"{name}.html").is_file()]
+    links = [tag("li", tag("a", EXPERIMENTS[name].about, href=f"{name}.html")) for name in names]
     return Page("Figures, tables and experiments", {}, [section("Measured here", tag("ul", *links))], [])

@@ -1,4 +1,4 @@
-"""Ways to show runs side by side: as curves, by number of attackers, or as a table."""
+"""Views of runs side by side: curves, accuracy by number of attackers, and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIGABYTE = 1e9
 
 @dataclass(frozen=True)
 class View:
-    """Charts, and a table; the lines of a chart have the names of the table's rows."""
+    """Charts and a table. The lines of a chart are named as the table's rows."""
 
     title: str
     explain: str
@@ -38,18 +38,19 @@ Show = Callable[[Sequence[Runs]], View]
 
 
 def by_round(every: Sequence[Runs]) -> View:
-    """Accuracy after every round, a line a row, and what was sent for it."""
+    """Accuracy after every round, one line a row, and the bytes sent."""
     names = [runs.cell.row for runs in every]
-    lines = [
-        line(runs.cell.row, names, range(1, runs.rounds + 1), ys, lambda index: f"round {index + 1}")
-        for runs in every
-        for ys in [runs.by_round("accuracy")]
-    ]
+
+    def one_line(runs: Runs) -> Series:
+        ys = runs.by_round("accuracy")
+        return line(runs.cell.row, names, range(1, len(ys) + 1), ys, lambda index: f"round {index + 1}")
+
+    lines = tuple(map(one_line, every))
     last = axis_from_zero(max(runs.rounds for runs in every), whole=True)
-    chart = Chart("accuracy-by-round", "Accuracy by round", tuple(lines), last, "round", accuracy_axis(lines))
+    chart = Chart("accuracy-by-round", "Accuracy by round", lines, last, "round", accuracy_axis(lines))
     head = ["Method", "Rounds", "Seeds", "Accuracy", "Bits a weight up", "GB up, all clients", "GB down"]
     explain = (
-        "The model that would be deployed: quantised for FedVote, float for the others. Means over seeds, and their "
+        "Accuracy of the deployed model: quantised for FedVote, float for the others. Means over seeds, with their "
         "standard deviation after the last round."
     )
     return View(chart.title, explain, head, [_sent(runs) for runs in every], [chart])
@@ -63,7 +64,7 @@ def _sent(runs: Runs) -> list[str]:
 
 
 def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5, 4.7)) -> View:
-    """Accuracy by what all clients have sent; 1.5 and 4.7 GB are those that the paper speaks of."""
+    """Accuracy by bytes that all clients have sent; the paper speaks of 1.5 and 4.7 GB."""
     names = [runs.cell.row for runs in every]
     sent = {runs.cell.row: [total / GIGABYTE for total in runs.so_far("uplink_bytes")] for runs in every}
 
@@ -73,14 +74,14 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
         return line(runs.cell.row, names, xs, runs.by_round("accuracy"), notes.__getitem__)
 
     def reached(runs: Runs, most: float) -> str:
-        """The accuracy after the last round that could be sent for so much."""
+        """The accuracy after the last round within a budget of so many gigabytes."""
         return spread(runs.last("accuracy", sum(x <= most for x in sent[runs.cell.row]))) or "no round yet"
 
     def cells(runs: Runs) -> list[str]:
         total = sent[runs.cell.row][-1]
-        another = total + total / runs.rounds  # with one more round, which would have been within a budget, or not
-        asked = [reached(runs, most) if most < another else "ended before" for most in gigabytes]
-        return [*asked, f"{reached(runs, total)} with {decimal(total)} GB"]
+        another = total + total / runs.rounds  # with one more round: a budget beyond it was not used up
+        budgets = [reached(runs, most) if most < another else "ended before" for most in gigabytes]
+        return [*budgets, f"{reached(runs, total)} with {decimal(total)} GB"]
 
     lines = tuple(map(one_line, every))
     totals = [x for xs in sent.values() for x in xs]
@@ -88,16 +89,16 @@ def by_uplink(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5
     name = "gigabytes sent by all clients so far, logarithmic"
     chart = Chart("accuracy-by-uplink", "Accuracy by uplink", lines, x, name, accuracy_axis(lines))
     explain = (
-        "A point a round, means over seeds; the table has the last round that was sent within so much, and the "
-        "standard deviation over seeds."
+        "One point a round, means over seeds. The table shows the accuracy after the last round within each budget, "
+        "with its standard deviation over seeds."
     )
-    head = ["Method", *(f"with {most:g} GB" for most in gigabytes), "In all"]
+    head = ["Method", *(f"with {most:g} GB" for most in gigabytes), "In total"]
     rows = [[runs.cell.row, *cells(runs)] for runs in every]
     return View(chart.title, explain, head, rows, [chart])
 
 
 def by_number(every: Sequence[Runs]) -> View:
-    """Accuracy after the last round, a line a row, by the number that a column is."""
+    """Accuracy after the last round, one line a row, by the number of attackers in the column's name."""
     names = list(dict.fromkeys(runs.cell.row for runs in every))
     columns = sorted({int(runs.cell.column) for runs in every})
     ends = {(runs.cell.row, int(runs.cell.column)): runs.last("accuracy") for runs in every}
@@ -111,33 +112,32 @@ def by_number(every: Sequence[Runs]) -> View:
     chart = Chart("accuracy-by-hostile", "Accuracy by number of attackers", lines, x, "hostile clients", y)
     head = ["Rule", *(f"{column} hostile" for column in columns)]
     rows = [[name, *(spread(ends.get((name, column), [])) for column in columns)] for name in names]
-    return View(
-        chart.title, "After the last round; means over seeds, and their standard deviation.", head, rows, [chart]
-    )
+    explain = "After the last round: means over seeds, with their standard deviation."
+    return View(chart.title, explain, head, rows, [chart])
 
 
 Ends = Callable[[Runs, str], list[float]]
-"""What every seed ended with, by a metric."""
+"""Runs and a metric -> one result for each seed."""
 
 
 def grid(
     metrics: Mapping[str, str], corner: str, title: str = "Accuracy after the last round", ends: Ends = Runs.last
 ) -> Show:
-    """A table of accuracies beside those that the paper prints; a row for each metric."""
+    """A view: a table of accuracies beside the paper's, with a row for each metric."""
 
     def show(every: Sequence[Runs]) -> View:
         names = list(dict.fromkeys(runs.cell.row for runs in every))
         columns = list(dict.fromkeys(runs.cell.column for runs in every))
-        known = {(runs.cell.row, runs.cell.column): runs for runs in every}
+        by_place = {(runs.cell.row, runs.cell.column): runs for runs in every}
         rows = [
             [
-                f"{name}, {called}" if called else name,
-                *(beside_printed(known.get((name, column)), metric, ends) for column in columns),
+                f"{name}, {label}" if label else name,
+                *(beside_printed(by_place.get((name, column)), metric, ends) for column in columns),
             ]
             for name in names
-            for metric, called in metrics.items()
+            for metric, label in metrics.items()
         ]
-        explain = "Means over seeds, and their standard deviation; in brackets what the paper has."
+        explain = "Means over seeds, with their standard deviation; in brackets, the paper's number."
         return View(title, explain, [corner, *columns], rows)
 
     return show
