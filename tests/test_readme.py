@@ -16,7 +16,7 @@ from fedvote import load_network
 from fedvote.codecs.frame import VERSION
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 
 README = Path(__file__).parent.parent / "README.md"
 FOLDERS = (".github", "docs", "examples", "results")  # that have pages

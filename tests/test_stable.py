@@ -18,7 +18,7 @@ from fedvote.cli import app
 from fedvote.report.html_tables import EVENTS, ROUND_COLUMNS
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from tests.engines.flower import grid
 
 ROOT = Path(__file__).parent.parent

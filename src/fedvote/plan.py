@@ -33,10 +33,10 @@ def _check_above_zero(part: object, *names: str) -> None:
 class Clients:
     """Who takes part."""
 
-    clients: int = 11  # in the federation
-    cohort: int = 0  # clients of one round; 0: all of them
-    hostile: int = 0  # clients that attack, drawn from the seed
-    oracle: bool = False  # let only honest clients take part: a yardstick that no server could run
+    clients: int = 11  # number of clients in the federation
+    cohort: int = 0  # number of clients drawn for a round; 0: all
+    hostile: int = 0  # number of clients that attack; the seed draws them
+    oracle: bool = False  # leave out hostile clients: the yardstick for a defence, which no server could run
 
     def __post_init__(self) -> None:
         _check_above_zero(self, "clients")
@@ -54,29 +54,27 @@ class Clients:
 class LocalTraining:
     """What a client does in a round."""
 
-    steps: int = 40  # local steps of a client in a round
-    batch: int = 100  # examples of a step
-    epochs: float = 0.0  # passes over a client's own examples, instead of a number of steps; 0: `steps` counts
+    steps: int = 40  # local training steps of a client in a round (tau)
+    batch: int = 100  # examples in a mini-batch
+    epochs: float = 0.0  # passes over the client's own examples, instead of `steps`; 0: use `steps`
 
     def __post_init__(self) -> None:
         _check_above_zero(self, "steps", "batch")
         if not 0 <= self.epochs < math.inf:
-            raise ConfigError(
-                f"epochs is {self.epochs}, expected 0 (`steps` says how long a turn is) or a number above it"
-            )
+            raise ConfigError(f"epochs is {self.epochs}, expected 0 (use `steps`) or a finite number above 0")
 
 
 @dataclass(frozen=True)
 class Computation:
-    """How rounds are computed and judged."""
+    """How rounds are computed and evaluated."""
 
     stack: int = 0  # clients trained at once; 0: as many as fit the device
-    precision: Precision = "auto"  # bfloat16 on a GPU and float32 on a CPU; or one of these two
-    compile: bool = False  # on a GPU, make kernels for this network first: up to half a minute, for faster rounds
-    wire: Carriage = "weighed"  # messages stay in memory and their bytes are counted; or "written": and are read again
-    evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is judged in any case
-    test_batch: int = 1000  # examples that are judged at once, by their own statistics
-    calibrate_on: int = 1000  # training examples that measure the batch-norm statistics of the deployed network
+    precision: Precision = "auto"  # float32 or bfloat16; auto: bfloat16 on a GPU, float32 on a CPU
+    compile: bool = False  # on a GPU, compile the training step: takes up to half a minute once, then rounds are faster
+    wire: Carriage = "weighed"  # count the bytes of messages; or "written": also write and read them
+    evaluate_every: int = 1  # evaluate the models every so many rounds, and after the last
+    test_batch: int = 1000  # examples in a test batch, which batch norm normalises by its own statistics
+    calibrate_on: int = 1000  # training examples that set the batch-norm statistics of the deployed network
 
     def __post_init__(self) -> None:
         _check_above_zero(self, "evaluate_every", "test_batch", "calibrate_on")
@@ -89,11 +87,11 @@ class Computation:
 class FlowerOptions:
     """When a round over a network closes, and how long it may take; the simulator does not look here."""
 
-    quorum: float = 1.0  # the share of the cohort whose ballots close a round at once
-    deadline: float = 600.0  # seconds after which a round closes with fewer
-    minimum: float = 0.5  # the least share of the cohort with which a round may close
-    patience: float = 3600.0  # seconds that a round waits for that many before the run stops
-    poll: float = 0.5  # seconds between two looks for ballots
+    quorum: float = 1.0  # share of the cohort whose ballots close a round at once
+    deadline: float = 600.0  # seconds after which a round closes without a quorum
+    minimum: float = 0.5  # share of the cohort without whose ballots no round closes
+    patience: float = 3600.0  # seconds that a round waits for the minimum before the run stops
+    poll: float = 0.5  # seconds between two checks for new ballots
 
     def __post_init__(self) -> None:
         if not 0 < self.minimum <= self.quorum <= 1:
@@ -112,9 +110,11 @@ class FlowerOptions:
 class Plan:
     """All but the network, the data and the method."""
 
-    seed: int = 0  # of all randomness
-    rounds: int = 20  # of the whole run
-    partition: Partition = field(default=Dirichlet(), metadata={"registry": PARTITIONS})  # who has what
+    seed: int = 0  # all random numbers of the run follow from it
+    rounds: int = 20  # number of rounds
+    partition: Partition = field(
+        default=Dirichlet(), metadata={"registry": PARTITIONS}
+    )  # how examples are divided among clients
     federation: Clients = Clients()
     attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})  # what hostile clients do
     local: LocalTraining = LocalTraining()

@@ -21,7 +21,7 @@ from fedvote.randomness import Key
 from fedvote.reputation import Cut, Proportional
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from tests.toy import Federation, assert_close, assert_same, batches, close_round, dataset, hostile_turn, memory, module
 
 SMALL = {"fetchsgd": {"columns": 64, "k": 10}}

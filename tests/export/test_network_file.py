@@ -20,7 +20,7 @@ from fedvote.models import make_model
 from fedvote.runs.config import read
 from fedvote.runs.experiment import federation
 from fedvote.runs.folder import NETWORK, RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from tests.toy import dataset, module
 
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]

@@ -15,7 +15,7 @@ from fedvote.export.export_run import export_run
 from fedvote.runs.config import read
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 
 FAST = ["rounds=2", "local.steps=10", "federation.clients=3"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table
 from tests.runs.run_folders import SMALL, contents
 from tests.toy import assert_same

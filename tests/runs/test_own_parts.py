@@ -19,7 +19,7 @@ from fedvote.registry import find
 from fedvote.runs.config import Config, read
 from fedvote.runs.experiment import configure
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table, build, to_toml
 from tests.runs.tables import made, refuse
 

@@ -16,7 +16,7 @@ from fedvote.runs import experiment
 from fedvote.runs.config import read
 from fedvote.runs.experiment import configure
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from tests.runs.run_folders import SMALL, filled, snapshot
 
 

@@ -31,7 +31,7 @@ def run(
     from fedvote.runs.experiment import configure, warnings_for
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted
     from fedvote.runs.progress import watch
-    from fedvote.runs.run import run as run_experiment
+    from fedvote.runs.simulated_run import run as run_experiment
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)

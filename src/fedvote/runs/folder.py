@@ -7,14 +7,12 @@ import hashlib
 import json
 import math
 import os
-import platform
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from filelock import FileLock, Timeout
 
 from fedvote.data.show import class_counts
@@ -23,6 +21,7 @@ from fedvote.federation import Federation, Snapshot
 from fedvote.registry import absolute_name
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, read
+from fedvote.runs.environment import environment
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
 
@@ -282,19 +281,6 @@ def own_files(config: Config) -> dict[str, str]:
 
 def digest(file: Path) -> str:
     return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
-
-
-def environment(device: torch.device) -> dict[str, str]:
-    from fedvote import __version__
-
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    return {
-        "fedvote": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "device": f"{device.type}: {name}",
-        "threads": str(torch.get_num_threads()),  # it decides the order of sums, and so their last bit
-    }
 
 
 def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:

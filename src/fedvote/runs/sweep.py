@@ -16,7 +16,7 @@ from fedvote.errors import ConfigError
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder, uncounted
 from fedvote.runs.progress import watch
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from fedvote.system.atomic_file import write
 
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # commas outside brackets

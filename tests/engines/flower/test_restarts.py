@@ -12,7 +12,7 @@ from flwr.app import Message, UserConfig
 from fedvote.engines.flower.server_app import serve
 from fedvote.errors import ConfigError
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.run import run as resume_here
+from fedvote.runs.simulated_run import run as resume_here
 from tests.engines.flower.grid import (
     SMALL,
     FakeGrid,

@@ -58,7 +58,7 @@ def benchmark(name: str, **asked: Any) -> partial[Rows]:
 
 def bench(name: str, file: Path | None, page: Path | None, **asked: Any) -> str:
     """Run a benchmark and write its numbers to the given files; returns its table as text."""
-    from fedvote.runs.folder import environment
+    from fedvote.runs.environment import environment
     from fedvote.system.atomic_file import try_writing, write
     from fedvote.system.device import find_device
 

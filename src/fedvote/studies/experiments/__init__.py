@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fedvote.studies.experiments.alphabets import TABLE_2
 from fedvote.studies.experiments.compared_methods import DIGITS, FIGURE_4A, FIGURE_4B, FIGURE_4C, FIGURE_5
-from fedvote.studies.experiments.experiment import Asked, Experiment, Found
+from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
 from fedvote.studies.experiments.hostile_clients import FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, HOSTILE_DIGITS
 from fedvote.studies.experiments.normalisations import TABLE_1

@@ -14,14 +14,15 @@ from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
 from fedvote.runs.config import Config, read
+from fedvote.runs.environment import environment
 from fedvote.runs.experiment import dataset
-from fedvote.runs.folder import RunFolder, environment
+from fedvote.runs.folder import RunFolder
 from fedvote.runs.progress import watch
-from fedvote.runs.run import run
+from fedvote.runs.simulated_run import run
 from fedvote.runs.sweep import folder_name, in_order
 from fedvote.runs.toml_tables import as_table
 from fedvote.studies.experiments.cells import Cell, Record, Runs
-from fedvote.studies.experiments.experiment import Asked
+from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.experiments.views import Show
 from fedvote.studies.rows import chosen, table
 from fedvote.system.device import find_device

@@ -12,7 +12,7 @@ from fedvote.network.cost import costs
 from fedvote.report.chart import Page
 from fedvote.report.html_tables import table as as_html
 from fedvote.report.sections import section
-from fedvote.studies.experiments.experiment import Asked
+from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.rows import cells, chosen, table
 
 INPUTS, SHAPE, CLASSES = 100, (3, 32, 32), 10

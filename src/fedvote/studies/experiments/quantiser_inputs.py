@@ -22,10 +22,10 @@ from fedvote.report.axis import Axis, axis_from_zero, step_size, steps_between
 from fedvote.report.chart import Chart, Page, facts_of, line, panels
 from fedvote.report.sections import section
 from fedvote.runs.config import Config, read
+from fedvote.runs.environment import environment
 from fedvote.runs.experiment import federation
-from fedvote.runs.folder import environment
 from fedvote.runs.toml_tables import as_table
-from fedvote.studies.experiments.experiment import Asked
+from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.rows import chosen, table
 from fedvote.system.device import find_device
 from fedvote.training.descent import descend

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +31,7 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
     experiment = EXPERIMENTS[name]
     for found in experiment.measure(asked, out / RUNS):
         page = found.page()
-        about = {"experiment": name, "about": experiment.about}
+        about = {"experiment": name, "about": experiment.about, "command": shlex.join(["fedvote", *sys.argv[1:]])}
         write(out / f"{name}.json", json.dumps({**about, **found.numbers()}) + "\n")
         write(out / f"{name}.html", page.html())
         for chart in page.charts:
