@@ -112,9 +112,7 @@ class Plan:
 
     seed: int = 0  # all random numbers of the run follow from it
     rounds: int = 20  # number of rounds
-    partition: Partition = field(
-        default=Dirichlet(), metadata={"registry": PARTITIONS}
-    )  # how examples are divided among clients
+    partition: Partition = field(default=Dirichlet(), metadata={"registry": PARTITIONS})  # who has which examples
     federation: Clients = Clients()
     attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})  # what hostile clients do
     local: LocalTraining = LocalTraining()
@@ -160,9 +158,9 @@ def all_knobs() -> Iterator[Knob]:
         if slot.name in tables:
             remarks = comments(tables[slot.name])
             for inner in dataclasses.fields(tables[slot.name]):
-                yield Knob(inner.name, slot.name, inner.default, remarks[inner.name])
+                yield Knob(inner.name, slot.name, inner.default, remarks.get(inner.name, ""))
         else:
-            yield Knob(slot.name, "", slot.default, comments(Plan)[slot.name])
+            yield Knob(slot.name, "", slot.default, comments(Plan).get(slot.name, ""))
 
 
 def _tables() -> Mapping[str, type[Any]]:
