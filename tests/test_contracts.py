@@ -20,10 +20,13 @@ from fedvote.attacks import Attack, Seen
 from fedvote.core import Dataset, Message, State
 from fedvote.data.partition import Partition
 from fedvote.engines.simulate import simulate
+from fedvote.errors import WireError
 from fedvote.method import AllAtOnce, Merge
 from fedvote.methods import Signum
 from fedvote.randomness import Key
+from fedvote.registry import find
 from fedvote.reputation import Uniform
+from fedvote.runs.config import read
 from tests.toy import dataset, module
 
 Change = Callable[[Any], Any]
@@ -229,3 +232,44 @@ def test_an_error_in_a_users_own_file_names_the_line(tmp_path: Path) -> None:
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
     assert ended.stderr.strip().endswith(f"{tmp_path}/own/mine.py, line 9, in merge: KeyError: 2")
+
+
+WRONG_SIGNATURES = {
+    "merge": "def merge(self, state):\n        return None",
+    "init": "def init(self, network):\n        return {}",
+    "wire": "def wire(self):\n        return None",
+    "local": "def local(self, network, down, batches, memory):\n        return {}, {}",
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SIGNATURES)
+def test_a_function_that_cannot_be_called_as_the_contract_says_is_refused_in_one_sentence(
+    name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"import fedvote\n\nclass Mine(fedvote.FedAvg):\n    {WRONG_SIGNATURES[name]}\n")
+    with pytest.raises(ConfigError, match=rf"Mine\.{name} takes \(self.*\), expected \(self, "):
+        read("quickstart", [f"method={file}:Mine"])
+    mine: Any = find({}, f"{file}:Mine", "method")
+    with pytest.raises(ConfigError, match=rf"Mine\.{name} takes"):
+        run(mine())
+
+
+def test_fields_of_a_class_that_is_no_dataclass_are_not_dropped_in_silence(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import fedvote\n\nclass Mine(fedvote.FedAvg):\n    mu: float = 0.1\n")
+    with pytest.raises(ConfigError, match=r"has fields, but is no dataclass: put @dataclass\(frozen=True\) above it"):
+        read("quickstart", [f"method={file}:Mine"])
+
+
+@pytest.mark.parametrize("wire", ["weighed", "written"])
+def test_a_tensor_of_another_type_than_its_codec_carries_is_refused(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator would go on with other numbers than those that arrive."""
+    change_what("local", lambda given: (given[0] | {"voted": given[0]["voted"].double()}, given[1]), monkeypatch)
+    with pytest.raises(WireError, match=r"'voted' is torch\.float64, expected torch\.float32"):
+        run(FedAvg(), wire=wire)
+
+
+def test_a_class_in_place_of_a_method_is_named_as_one() -> None:
+    with pytest.raises(ConfigError, match="got the class FedAvg, expected a Method"):
+        run(FedAvg)

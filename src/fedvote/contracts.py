@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import typing
 from collections.abc import Mapping
@@ -18,7 +19,22 @@ def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
 
 
 def kind(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def signatures(part: type, base: type) -> None:
+    """Refuse a part with a function that cannot be called as its contract says."""
+    for name, function in vars(base).items():
+        if not inspect.isfunction(function) or name.startswith("__"):
+            continue
+        wanted, found = inspect.signature(function).parameters, inspect.signature(getattr(part, name))
+        try:
+            if all(each.kind is not each.VAR_POSITIONAL for each in wanted.values()):
+                found.bind(*wanted)
+        except TypeError:
+            raise ConfigError(f"{part.__name__}.{name} takes {found}, expected ({', '.join(wanted)})") from None
 
 
 def form(value: Tensor) -> str:

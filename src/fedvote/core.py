@@ -130,6 +130,7 @@ class Codec(ABC):
     """A lossless codec: decode(encode(x)) == x. It refuses, with WireError, all but `count` values of its kind."""
 
     tag: ClassVar[int]  # the codec's number on the wire
+    dtype: ClassVar[torch.dtype | None] = None  # of its values; None: not checked
     count: int  # the number of values
 
     @abstractmethod

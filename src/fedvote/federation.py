@@ -86,6 +86,7 @@ class Federation:
         ):
             if not isinstance(part, kind):
                 raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+        contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         functional = Network(network, plan.seed, keep_float)
         functional.check(data.shape, len(data.classes))

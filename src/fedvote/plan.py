@@ -15,7 +15,7 @@ from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
-from fedvote.registry import named
+from fedvote.registry import did_you_mean, named
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Carriage = Literal["weighed", "written"]
@@ -135,7 +135,8 @@ class Plan:
         """A plan by the names of its knobs alone: Plan.of(clients=5, steps=20)."""
         tables, known = _tables(), {knob.name: knob for knob in all_knobs()}
         if unknown := knobs.keys() - known.keys():
-            raise ConfigError(f"there is no knob {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+            name = min(unknown)
+            raise ConfigError(f"there is no knob {name}; known: {', '.join(known)}{did_you_mean(name, known)}")
         parts = {
             table: kind(**{name: value for name, value in knobs.items() if known[name].table == table})
             for table, kind in tables.items()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import sys
 import traceback
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
         return registry[name]
     file, _, attribute = name.rpartition(":")
     if not file.endswith(".py"):
-        raise ConfigError(f"{where} {name!r} is not known; known: {', '.join(registry)}; or your own as FILE.py:NAME")
+        known = f"known: {', '.join(registry)}; or your own as FILE.py:NAME"
+        raise ConfigError(f"{where} {name!r} is not known; {known}{did_you_mean(name, registry)}")
     if not Path(file).is_file():
         raise ConfigError(f"{where} {name!r}: there is no Python file {file}; expected FILE.py:NAME")
     module = _module(Path(file))
@@ -30,6 +32,12 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
         raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
     found.registered_as = absolute_name(name)  # to write the configuration back
     return found
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the known name that is nearest to it, if one is near."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def absolute_name(name: str) -> str:

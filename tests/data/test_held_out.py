@@ -75,5 +75,5 @@ def test_what_is_shown_of_a_division_is_what_is_run() -> None:
 
 def test_of_data_that_stay_with_clients_none_are_held_out(numbered: Dataset) -> None:
     owned = [torch.arange(40), torch.arange(0), torch.arange(0)]
-    with pytest.raises(ConfigError, match="clients bring data of their own"):
+    with pytest.raises(ConfigError, match="clients bring their own data"):
         federation(read("quickstart", SMALL), "cpu", numbered, owned)

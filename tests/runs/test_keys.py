@@ -44,7 +44,7 @@ def test_a_key_that_is_not_there_is_refused_with_those_at_the_top() -> None:
 
 def test_the_command_shows_those_asked_for() -> None:
     shown = CliRunner().invoke(app, ["keys", "federation"])
-    assert shown.exit_code == 0 and "federation.cohort = 0  # clients of one round" in shown.output
+    assert shown.exit_code == 0 and "federation.cohort = 0  # number of clients drawn" in shown.output
     assert "method" not in shown.output
 
 

@@ -16,6 +16,7 @@ from fedvote.core import Codec
 @dataclass(frozen=True)
 class Binary(Codec):
     tag: ClassVar[int] = 1
+    dtype: ClassVar[torch.dtype | None] = torch.int8
     count: int
 
     def encode(self, x: Tensor) -> bytes:

@@ -39,6 +39,7 @@ class EntropyVotes(Codec):
     """Votes with known contexts. `expected`: the probability of each value in each context."""
 
     tag: ClassVar[int] = 5
+    dtype: ClassVar[torch.dtype | None] = torch.int8
     alphabet: tuple[int, ...]
     context: Tensor  # (D,) integers from 0 to C - 1
     expected: npt.NDArray[np.float64]  # (C, V)

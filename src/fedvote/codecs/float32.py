@@ -18,6 +18,7 @@ LARGEST = 2.0**30  # keeps sums and squares over many clients finite
 @dataclass(frozen=True)
 class Float32(Codec):
     tag: ClassVar[int] = 4
+    dtype: ClassVar[torch.dtype | None] = torch.float32
     count: int
 
     def encode(self, x: Tensor) -> bytes:

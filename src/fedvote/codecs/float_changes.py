@@ -27,6 +27,7 @@ ALL, SOME, SIGNS, SIGNS_OR_NONE = b"\0", b"\1", b"\2", b"\3"
 @dataclass(frozen=True, eq=False)
 class FloatChanges(Codec):
     tag: ClassVar[int] = 11
+    dtype: ClassVar[torch.dtype | None] = torch.float32
     count: int
     reference: Tensor | None = None  # (count,) the receiver's floats
     step: float = 0.0  # the size of every float's step, if the method has one size for all; else 0

@@ -81,8 +81,13 @@ def most_bytes(codecs: Mapping[str, Codec]) -> int:
 
 
 def check_names(message: Message, codecs: Mapping[str, Codec]) -> None:
+    """Refuse a message whose tensors are not those that the codecs carry, by name and type."""
     if message.keys() != codecs.keys():
         raise WireError(f"a message of {sorted(message)} cannot travel by codecs for {sorted(codecs)}")
+    for name, codec in codecs.items():
+        if codec.dtype not in (None, message[name].dtype):
+            given = message[name].dtype
+            raise WireError(f"{name!r} is {given}, expected {codec.dtype}, which {type(codec).__name__} carries")
 
 
 def check_head(frame: bytes, expected: Header) -> int:

@@ -16,6 +16,7 @@ from fedvote.errors import WireError
 @dataclass(frozen=True)
 class Integers(Codec):
     tag: ClassVar[int] = 3
+    dtype: ClassVar[torch.dtype | None] = torch.int16
     count: int
 
     def encode(self, x: Tensor) -> bytes:

@@ -16,6 +16,7 @@ from fedvote.errors import WireError
 @dataclass(frozen=True)
 class Sketch(Codec):
     tag: ClassVar[int] = 8
+    dtype: ClassVar[torch.dtype | None] = torch.float32
     rows: int
     columns: int
     count: int = field(init=False)

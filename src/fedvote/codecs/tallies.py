@@ -37,6 +37,7 @@ VALUES = struct.Struct("<H")
 @dataclass(frozen=True, eq=False)
 class Tallies(Codec):
     tag: ClassVar[int] = 6
+    dtype: ClassVar[torch.dtype | None] = torch.int16
     count: int
     reference: Tensor | None = None  # (count,) the receiver's numbers
     levels: int = 1  # the reference is below this

@@ -20,6 +20,7 @@ VOTES_OF_BYTE = np.stack([np.arange(243) // place % 3 for place in PLACES], 1).a
 @dataclass(frozen=True)
 class Ternary(Codec):
     tag: ClassVar[int] = 2
+    dtype: ClassVar[torch.dtype | None] = torch.int8
     count: int
 
     def encode(self, x: Tensor) -> bytes:

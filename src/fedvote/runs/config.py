@@ -11,7 +11,7 @@ from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.plan import FlowerOptions, Plan
-from fedvote.registry import absolute_name
+from fedvote.registry import absolute_name, did_you_mean
 from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
 
@@ -51,7 +51,9 @@ def read(source: str, settings: Sequence[str] = ()) -> Config:
     known = presets()
     path = known.get(source) or Path(source)
     if not path.is_file():
-        raise ConfigError(f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}")
+        raise ConfigError(
+            f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}{did_you_mean(source, known)}"
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
+from fedvote.contracts import signatures
 from fedvote.errors import ConfigError
-from fedvote.registry import find, name_of
+from fedvote.registry import did_you_mean, find, name_of
 from fedvote.runs.field_types import (
     LISTS,
     TABLES,
@@ -76,6 +77,7 @@ def build(cls: type, table: Any, where: str = "") -> Any:
         if key not in fields:
             raise ConfigError(
                 f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}"
+                f"{did_you_mean(key, fields)}"
             )
         slot, kind = fields[key]
         path = f"{where}.{key}" if where else key
@@ -116,6 +118,9 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
     if inspect.isabstract(kind):
         missing = [member for member in dir(kind) if getattr(getattr(kind, member), "__isabstractmethod__", False)]
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
+    if "__dataclass_params__" not in vars(kind) and inspect.get_annotations(kind):
+        raise ConfigError(f"{where} {name!r} has fields, but is no dataclass: put @dataclass(frozen=True) above it")
+    signatures(kind, base)
     return kind
 
 

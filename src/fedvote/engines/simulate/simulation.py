@@ -43,7 +43,7 @@ def simulate(
     network: any nn.Module of convolutions and linear layers; it is copied, never changed
     data: made by fedvote.from_arrays or fedvote.from_torch
     method: how clients and server train; not given: FedVote()
-    keep_float: names of layers (with * and ?) that are not voted on; not given: the last linear layer
+    keep_float: names of layers (with * and ?) that stay float; not given: the last linear layer, or the last layer
     owned: the indices of each client's training examples; not given: `partition` divides them
     device: auto, cpu or cuda
     """
