@@ -105,3 +105,23 @@ def test_a_rule_that_leaves_no_votes_to_count_is_named(weights: list[float], say
 
     with pytest.raises(fedvote.ConfigError, match=f"Mine.*{saying}"):
         Federation(fedvote.FedVote(reputation=Mine())).states([range(5)])
+
+
+@pytest.mark.parametrize(
+    ("knob", "value"),
+    [("cohort", 1.5), ("cohort", True), ("hostile", "2"), ("stack", 1.5), ("epochs", "x"), ("seed", "a"), ("seed", 1.5),
+     ("seed", None), ("oracle", "no"), ("compile", 1), ("attack", 3), ("partition", 3), ("steps", 0)],
+)  # fmt: skip
+def test_a_value_of_another_type_than_its_knob_is_refused_by_name(knob: str, value: object) -> None:
+    with pytest.raises(fedvote.ConfigError, match=rf"{knob} is {value!r}, expected "):
+        fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, **{knob: value})  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_and_lists_of_rows_are_taken() -> None:
+    plain: dict[str, Any] = {"steps": 3, "seed": 4, "cohort": 2, "epochs": 0.0}
+    rows: Any = [list(range(40 * client, 40 * client + 40)) for client in range(5)]
+    lasts = []
+    for knobs in (plain, {name: np.array(value)[()] for name, value in plain.items()}):
+        *_, last = fedvote.simulate(module(), dataset(), clients=5, rounds=2, batch=8, owned=rows, **knobs)
+        lasts.append(last.record["loss"])
+    assert lasts[0] == lasts[1]

@@ -98,6 +98,7 @@ class Federation:
             parts = divide(plan.partition, data, clients, key.numpy("partition"), plan.local.batch)
             owned = [torch.from_numpy(part) for part in parts]
         else:
+            owned = [torch.as_tensor(rows) for rows in owned]
             _check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
         return cls(functional, data, owned, method, plan, place, tuple(sorted(hostile.tolist())))

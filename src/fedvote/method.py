@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
@@ -16,7 +16,7 @@ from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.registry import named
+from fedvote.registry import resolve_parts
 from fedvote.training.optimizer import ELEMENTWISE, optimizer_of
 from fedvote.wire import Wire
 
@@ -75,10 +75,7 @@ class Method(ABC):
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ... in torch's names
 
     def __post_init__(self) -> None:
-        for slot in fields(self):
-            if "registry" in slot.metadata:  # so that a program can say reputation="camps"
-                part = named(slot.metadata["registry"], getattr(self, slot.name), slot.name)
-                object.__setattr__(self, slot.name, part)
+        resolve_parts(self)
         contracts.check_choices(self)
         if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")

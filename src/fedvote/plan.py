@@ -9,23 +9,33 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, SupportsIndex
+from numbers import Real
+from typing import Any, Literal, SupportsIndex, get_type_hints
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean, named
+from fedvote.registry import did_you_mean, resolve_parts
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Carriage = Literal["weighed", "written"]
+EXPECTED: dict[Any, str] = {int: "a whole number", float: "a number", bool: "True or False"}
 COMMENT = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 
 
-def _check_above_zero(part: object, *names: str) -> None:
-    for name in names:
+def _check_numbers(part: Any, *above_zero: str) -> None:
+    """Refuse, in programs as in tables, values of another type than a knob has; NumPy's numbers become Python's."""
+    for name, kind in get_type_hints(type(part)).items():
         value = getattr(part, name)
-        if not isinstance(value, SupportsIndex) or isinstance(value, bool) or value.__index__() < 1:
+        boolean = isinstance(value, bool)
+        if kind is int and isinstance(value, SupportsIndex) and not boolean:
+            object.__setattr__(part, name, value.__index__())
+        elif kind is float and isinstance(value, Real) and not boolean:
+            object.__setattr__(part, name, float(value))
+        elif kind in EXPECTED and not (kind is bool and boolean):
+            raise ConfigError(f"{name} is {value!r}, expected {EXPECTED[kind]}{' above 0' * (name in above_zero)}")
+        if name in above_zero and getattr(part, name) < 1:
             raise ConfigError(f"{name} is {value!r}, expected a whole number above 0")
 
 
@@ -39,7 +49,7 @@ class Clients:
     oracle: bool = False  # leave out hostile clients: the yardstick for a defence, which no server could run
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "clients")
+        _check_numbers(self, "clients")
         if not 0 <= self.cohort <= self.clients:
             raise ConfigError(
                 f"cohort is {self.cohort}, expected 0 (everybody) to {self.clients}, the number of clients"
@@ -59,7 +69,7 @@ class LocalTraining:
     epochs: float = 0.0  # passes over the client's own examples, instead of `steps`; 0: use `steps`
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "steps", "batch")
+        _check_numbers(self, "steps", "batch")
         if not 0 <= self.epochs < math.inf:
             raise ConfigError(f"epochs is {self.epochs}, expected 0 (use `steps`) or a finite number above 0")
 
@@ -77,7 +87,7 @@ class Computation:
     calibrate_on: int = 1000  # training examples that set the batch-norm statistics of the deployed network
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "evaluate_every", "test_batch", "calibrate_on")
+        _check_numbers(self, "evaluate_every", "test_batch", "calibrate_on")
         if self.stack < 0:
             raise ConfigError(f"stack is {self.stack}, expected 0 (the whole cohort) or a number of clients")
         check_choices(self)
@@ -94,6 +104,7 @@ class FlowerOptions:
     poll: float = 0.5  # seconds between two checks for new ballots
 
     def __post_init__(self) -> None:
+        _check_numbers(self)
         if not 0 < self.minimum <= self.quorum <= 1:
             raise ConfigError(
                 f"flower.minimum is {self.minimum} and flower.quorum {self.quorum}, "
@@ -119,11 +130,8 @@ class Plan:
     engine: Computation = Computation()
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "rounds")
-        for slot in dataclasses.fields(self):
-            if "registry" in slot.metadata:  # so that attack="inverse" works in a program, too
-                part = named(slot.metadata["registry"], getattr(self, slot.name) or slot.default, slot.name)
-                object.__setattr__(self, slot.name, part)
+        _check_numbers(self, "rounds")
+        resolve_parts(self)
 
     @property
     def cohort(self) -> int:

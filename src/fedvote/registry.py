@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib.util
 import sys
 import traceback
 import types
+import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,9 +74,18 @@ def user_code_line(error: BaseException) -> str | None:
     return None
 
 
-def named(registry: Mapping[str, Any], part: Any, where: str) -> Any:
-    """The part itself; or, if given a name, a new part of that name with its defaults."""
-    return find(registry, part, where)() if isinstance(part, str) else part
+def resolve_parts(owner: Any) -> None:
+    """Turn names in the fields of a frozen dataclass into parts, so that reputation="camps" works in a program, too."""
+    for slot in dataclasses.fields(owner):
+        if (registry := slot.metadata.get("registry")) is None:
+            continue
+        given, base = getattr(owner, slot.name), typing.get_type_hints(type(owner))[slot.name]
+        part = slot.default if given is None else given
+        part = find(registry, part, slot.name)() if isinstance(part, str) else part
+        if not isinstance(part, base):
+            known = f"a name or a {base.__name__}; known: {', '.join(registry)}"
+            raise ConfigError(f"{slot.name} is {given!r}, expected {known}")
+        object.__setattr__(owner, slot.name, part)
 
 
 def name_of(registry: Mapping[str, Any], part: Any) -> str:

@@ -11,7 +11,9 @@ from threading import Thread
 import pytest
 from filelock import FileLock
 
+from fedvote.errors import ConfigError
 from fedvote.runs.folder import LOCK, RunFolder
+from fedvote.runs.simulated_run import run
 from tests.runs.run_folders import SMALL, filled, refuse
 
 GOING_ON = "is the folder of a run in progress"
@@ -91,3 +93,26 @@ def test_a_lock_is_one_hidden_empty_file(tmp_path: Path) -> None:
     names = {file.name for file in folder.path.iterdir()}
     assert names == {"config.toml", "metrics.jsonl", "checkpoint.safetensors", LOCK}
     assert LOCK.startswith(".") and not (tmp_path / LOCK).read_bytes()
+
+
+def test_a_lock_that_cannot_be_opened_is_no_leave_to_go_on(tmp_path: Path) -> None:
+    """A file of another user's, or something that is no file."""
+    folder = RunFolder(tmp_path / "run")
+    (folder.path / ".lock").mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"\.lock cannot be opened \(.*\), so another run might use the folder"):
+        folder.claim(SMALL, resume=False)
+
+
+def test_a_run_that_ends_between_the_check_and_the_lock_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, lock = RunFolder(tmp_path / "run"), RunFolder._lock
+
+    def late(self: RunFolder) -> None:
+        monkeypatch.setattr(RunFolder, "_lock", lock)
+        list(run(SMALL, folder, device="cpu"))
+        lock(self)
+
+    monkeypatch.setattr(RunFolder, "_lock", late)
+    with pytest.raises(ConfigError, match="already holds a run"):
+        folder.claim(SMALL, resume=False)

@@ -168,3 +168,45 @@ def test_keys_show_those_of_a_users_own_method_and_what_to_write(typed: str) -> 
     ):
         assert f"  {line}\n" in shown
     assert "method (fedvote)" not in shown
+
+
+DEFAULTS = """
+from dataclasses import dataclass, field
+from fedvote import FedAvg
+from fedvote.reputation import REPUTATIONS, Cut, Reputation
+
+@dataclass(frozen=True)
+class In:
+    x: int = 1
+    y: int = 2
+
+@dataclass(frozen=True)
+class Mine(FedAvg):
+    inner: In = In(x=5)
+    rule: Reputation = field(default=Cut(beta=0.9), metadata={"registry": REPUTATIONS})
+
+@dataclass(frozen=True)
+class Named(FedAvg):
+    name: str = "bob"
+"""
+
+
+def test_a_table_that_is_set_in_part_keeps_the_rest_of_its_default(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(DEFAULTS)
+    settings = [f"method={file}:Mine", "method.inner.y=7", "method.rule.start=0.7"]
+    method: Any = read("quickstart", settings).method
+    assert (method.inner.x, method.inner.y) == (5, 7)
+    assert (method.rule.beta, method.rule.start) == (0.9, 0.7)
+
+
+def test_a_field_that_would_hide_the_name_of_its_part_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(DEFAULTS)
+    with pytest.raises(ConfigError, match="has a field called name, by which the part itself is chosen: rename it"):
+        read("quickstart", [f"method={file}:Named"])
+
+
+def test_nan_is_no_number_to_configure(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"partition 'dirichlet'\.alpha is nan, expected a number"):
+        read("quickstart", ["partition.alpha=nan"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import math
@@ -29,6 +30,7 @@ NETWORK = "network.safetensors"
 RUN_NAME = "run-name"  # the file with the random name of a run over a network
 ELSEWHERE = "brought by clients and server"  # in environment.json: the configuration does not name the data
 LOCK = ".lock"  # an empty file, locked while a run is in progress, and never deleted
+NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 _locked: dict[Path, FileLock] = {}  # folder -> lock, of the runs in this process
 
 
@@ -116,6 +118,16 @@ class RunFolder:
 
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
         """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten but by `resume`."""
+        self._check_claim(config, resume)
+        self._lock()
+        try:
+            self._check_claim(config, resume)  # again: another run may have ended since
+            return self._take(config)
+        except BaseException:
+            self.release()
+            raise
+
+    def _check_claim(self, config: Config, resume: bool) -> None:
         saved = self.config()
         if saved is None and self.path.is_dir() and any(map(_is_foreign, self.path.iterdir())):
             raise ConfigError(f"{self.path} is not empty and holds no run: choose another folder with --out")
@@ -125,12 +137,6 @@ class RunFolder:
                 "resume it with --resume, or choose another folder with --out"
             )
         self.check(config)
-        self._lock()
-        try:
-            return self._take(config)
-        except BaseException:
-            self.release()
-            raise
 
     def _take(self, config: Config) -> Snapshot | None:
         snapshot = load_snapshot(self.checkpoint_file) if self.checkpoint_file.is_file() else None
@@ -179,8 +185,13 @@ class RunFolder:
             lock.acquire()
         except Timeout:
             raise busy from None
-        except OSError:
-            pass  # the file system has no locks: users must take care themselves
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise ConfigError(
+                    f"{where / LOCK} cannot be opened ({error.strerror}), so another run might use the folder: make it "
+                    "writable, or choose another folder with --out"
+                ) from error
+            # the file system has no locks: users must take care themselves
         _locked[where] = lock
 
     def _unwritable(self, error: OSError) -> ConfigError:

@@ -67,8 +67,8 @@ def check_order(settings: Sequence[str]) -> None:
 # Why no library: msgspec is strict, but ignores unknown keys of a dataclass; cattrs accepts "3" and true as numbers;
 # strict pydantic accepts no table for a dataclass. None knows registries, and we would replace all their error texts.
 # What is left is `_convert`, which is shorter than the code to adapt one of them.
-def build(cls: type, table: Any, where: str = "") -> Any:
-    """Make a dataclass from a table; every key and every type is checked."""
+def build(cls: type, table: Any, where: str = "", base: Any = None) -> Any:
+    """A dataclass from a table; every key and type is checked. Other keys are as in `base`, if there is one."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} is {table!r}, expected a table")
     fields = fields_of(cls)
@@ -86,9 +86,13 @@ def build(cls: type, table: Any, where: str = "") -> Any:
             continue
         try:
             named = is_table_class(kind) and isinstance(value, str)
-            values[key] = _convert({"name": value} if named else value, kind, path)
+            given, inner = {"name": value} if named else value, default_of(slot) if base is None else getattr(base, key)
+            partly = is_table_class(kind) and isinstance(given, Mapping) and isinstance(inner, kind)
+            values[key] = build(kind, given, path, inner) if partly else _convert(given, kind, path)
         except _MismatchError:
             raise ConfigError(f"{path} is {value!r}, expected {expected(kind)}") from None
+    if base is not None:
+        return dataclasses.replace(base, **values)
     missing = [name for name, (slot, _) in fields.items() if name not in values and _required(slot)]
     if missing:
         raise ConfigError(f"{where} needs {', '.join(missing)}: set it, or give it a default in the class")
@@ -107,7 +111,8 @@ def _build_part(slot: dataclasses.Field[Any], base: type, value: Any, where: str
         raise ConfigError(f"{where} is {value!r}, expected a name or a table; known: {', '.join(registry)}")
     name = str(table.get("name", name_of(registry, slot.default)))
     options = {key: value for key, value in table.items() if key != "name"}
-    return build(find_part(registry, base, name, where), options, f"{where} {name!r}")
+    chosen = find_part(registry, base, name, where)
+    return build(chosen, options, f"{where} {name!r}", None if "name" in table else slot.default)
 
 
 def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) -> type:
@@ -120,6 +125,8 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
     if "__dataclass_params__" not in vars(kind) and inspect.get_annotations(kind):
         raise ConfigError(f"{where} {name!r} has fields, but is no dataclass: put @dataclass(frozen=True) above it")
+    if "name" in fields_of(kind):
+        raise ConfigError(f"{where} {name!r} has a field called name, by which the part itself is chosen: rename it")
     signatures(kind, base)
     return kind
 
@@ -146,7 +153,7 @@ def _convert(value: Any, kind: Any, where: str) -> Any:
         return {key: _convert(each, value_type(kind), f"{where}.{key}") for key, each in value.items()}
     elif is_table_class(kind) and isinstance(value, Mapping):
         return build(kind, value, where)
-    elif kind is float and type(value) in (int, float):
+    elif kind is float and type(value) in (int, float) and value == value:  # a run with NaN would differ from itself
         with suppress(OverflowError):
             return float(value)
     elif kind is Any or (kind in (int, str, bool) and type(value) is kind):
