@@ -51,7 +51,7 @@ def test_a_share_that_leaves_nothing_is_refused(numbered: Dataset, share: float)
         hold_out(numbered, share, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("inf")])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
     with pytest.raises(ConfigError, match=r"data\.validation is .*, expected a share"):
         read("quickstart", [f"data.validation={share}"])
