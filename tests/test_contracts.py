@@ -256,6 +256,9 @@ def test_a_function_that_cannot_be_called_as_the_contract_says_is_refused_in_one
 
 
 def test_fields_of_a_class_that_is_no_dataclass_are_not_dropped_in_silence(tmp_path: Path) -> None:
+    file = tmp_path / "constants.py"
+    file.write_text("import fedvote, typing\n\nclass Mine(fedvote.FedAvg):\n    mu: typing.ClassVar[float] = 0.1\n")
+    assert type(read("quickstart", [f"method={file}:Mine"]).method).__name__ == "Mine"
     file = tmp_path / "mine.py"
     file.write_text("import fedvote\n\nclass Mine(fedvote.FedAvg):\n    mu: float = 0.1\n")
     with pytest.raises(ConfigError, match=r"has fields, but is no dataclass: put @dataclass\(frozen=True\) above it"):

@@ -31,8 +31,6 @@ LOWER = {  # by the first two words of a module's name: all of the package that 
 SAME_NAME = {  # and why
     "blocks.py": "layers that networks are made of, and columns that a rule takes at a time",
     "compiled.py": "loops that are compiled for the CPU, and an exported program that is compiled",
-    "experiment.py": "a figure or table of the paper, and one run",
-    "page.py": "the page of a report, and of a benchmark",
 }
 
 

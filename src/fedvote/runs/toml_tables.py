@@ -123,7 +123,8 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
     if inspect.isabstract(kind):
         missing = [member for member in dir(kind) if getattr(getattr(kind, member), "__isabstractmethod__", False)]
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
-    if "__dataclass_params__" not in vars(kind) and inspect.get_annotations(kind):
+    own = [hint for hint in inspect.get_annotations(kind).values() if "ClassVar" not in str(hint)]
+    if own and "__dataclass_params__" not in vars(kind):
         raise ConfigError(f"{where} {name!r} has fields, but is no dataclass: put @dataclass(frozen=True) above it")
     if "name" in fields_of(kind):
         raise ConfigError(f"{where} {name!r} has a field called name, by which the part itself is chosen: rename it")
