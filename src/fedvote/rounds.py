@@ -43,7 +43,7 @@ class Round:
 
     method: Method
     network: Network
-    key: Key  # of the run's seed and this round
+    key: Key  # the server's key of this round, or on a client's machine the client's own
 
     @cached_property
     def wire(self) -> Wire:
@@ -67,7 +67,7 @@ class Round:
 
     def read_ballot(self, state: State, frame: bytes, client: int) -> Delivery:
         """Decode the message of a client; WireError if it is invalid."""
-        key = Key(self.key.seed, self.key.round, client)
+        key = self.key.of(client)
         down, device = self.method.broadcast(state), self.network.start.voted.device
         return read(frame, self.header(client), lambda: self.wire.up(down, key), device)
 
@@ -141,7 +141,7 @@ class Round:
         own = stacked([readable[client] for client in attackers])
         # without honest clients, the attackers' own messages are the best guess
         honest = stacked([readable[client] for client in others or attackers]) if attack.omniscient else {}
-        keys = [Key(self.key.seed, self.key.round, client) for client in attackers]
+        keys = [self.key.of(client) for client in attackers]  # with their own secrets alone
         seen = Seen(own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method))
         forged = contracts.like(attack, "tamper", attack.tamper(seen), own)
         return self._answer(forged, down, attackers)
@@ -157,7 +157,7 @@ class Round:
     def _codecs(self, down: Message) -> Callable[[int], Codecs]:
         """client -> the codecs of its message; one object for all clients, unless codecs differ by client."""
         if self.wire.personal:
-            return lambda client: self.wire.up(down, Key(self.key.seed, self.key.round, client))
+            return lambda client: self.wire.up(down, self.key.of(client))
         common = self.wire.up(down, self.key)
         contracts.codecs(self.wire, "up", common)
         return lambda _: common

@@ -15,6 +15,7 @@ from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.tasks import Problem, Task
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
+from fedvote.randomness import Key
 from fedvote.rounds import Round
 from fedvote.runs.config import parse
 from fedvote.runs.folder import digest
@@ -30,8 +31,8 @@ def take_turn(task: Task, context: Context) -> bytes:
     node = context.node_config
     _check_keys(node)
     federation, train = _site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
-    key = federation.key(task.round, task.client)
-    round = Round(federation.method, federation.placed(), federation.key(task.round))
+    key = Key(federation.plan.seed, task.round, task.client, task.secret)
+    round = Round(federation.method, federation.placed(), key)
     memory = Memory(context.state, _memory_file(node, task))
     with repeatable():
         remembered = memory.before(task.round, round.method.memory(round.network))
