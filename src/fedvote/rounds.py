@@ -63,7 +63,7 @@ class Round:
     def broadcast(self, state: State, reference: Message | None = None) -> Outgoing:
         """The message that starts the round, for clients that have this reference, or for those that have none."""
         stack = {name: value[None] for name, value in self.method.broadcast(state).items()}
-        return Outgoing([self.header(SERVER)], stack, lambda _: self.wire.down(reference))
+        return Outgoing([self.header(SERVER)], stack, lambda _: self.wire.down(reference, self.key))
 
     def read_ballot(self, state: State, frame: bytes, client: int) -> Delivery:
         """Decode the message of a client; WireError if it is invalid."""
@@ -116,7 +116,7 @@ class Round:
     def read_broadcast(self, frame: bytes, reference: Message | None = None) -> Message:
         """Decode the server's message; `reference`: the previous round's broadcast, if this client kept it."""
         device = self.network.start.voted.device
-        return read(frame, self.header(SERVER), lambda: self.wire.down(reference), device).message
+        return read(frame, self.header(SERVER), lambda: self.wire.down(reference, self.key), device).message
 
     def train(self, down: Message, batches: Batches, memory: State, keys: Sequence[Key]) -> tuple[Outgoing, State]:
         """Train K clients: their messages and their new memories, each tensor with K rows."""

@@ -37,6 +37,7 @@ from fedvote.codecs import (
     Header,
     IfChanged,
     Integers,
+    Levels,
     Sketch,
     Tallies,
     Ternary,
@@ -44,7 +45,7 @@ from fedvote.codecs import (
 from fedvote.codecs.frame import CHECKSUM, HEAD, TENSOR, pack, unpack
 from fedvote.core import Codec, Message
 from fedvote.errors import WireError
-from fedvote.randomness import Key
+from fedvote.randomness import Key, shared_random
 
 KEPT, FITTED = "kept", "fitted"
 REFUSED, ACCEPTED, UNCHANGED = "refused", "accepted", "unchanged"
@@ -60,6 +61,7 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     Float32.tag: lambda _, x: x.isfinite(),
     EntropyVotes.tag: lambda codec, x: _of_alphabet(codec, x),
     Tallies.tag: lambda _, x: x >= 0,
+    Levels.tag: lambda _, x: x >= 0,
     Sketch.tag: lambda _, x: x.isfinite(),
     FloatChanges.tag: lambda _, x: x.isfinite(),
     IfChanged.tag: lambda codec, x: _of_inner(codec, x),
@@ -67,6 +69,7 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
 MANY_WAYS = {
     EntropyVotes.tag,
     Tallies.tag,
+    Levels.tag,
     IfChanged.tag,
     FloatChanges.tag,
 }  # a sender may write plainly what is shorter coded, and the other way round
@@ -255,6 +258,10 @@ def honest(seed: int = 0) -> list[Case]:
     for n in (700, 2000, 3000):  # FedVote, down to those who hold the round before
         held = levels(n, 5)
         messages.append({"tallies": (Tallies(n, held, 6), (held + levels(n, 1)).clamp(max=5))})
+    for n in (0, 1, 40, 900):  # the same with few levels
+        held, numbers = levels(n, 5), shared_random(Key(seed), n)
+        messages.append({"level": (Levels(n), levels(n, 5))})
+        messages += [{"level": (Levels(n, held, 6, u), (held + levels(n, 1)).clamp(max=4))} for u in (numbers, None)]
     for n in (1, 9, 70, 200):
         held = floats(n)
         away = held - 0.5 * (2 * levels(n, 1) - 1)
