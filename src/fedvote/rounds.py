@@ -8,7 +8,7 @@ shared seed. A client whose seed gives another reference notices, and receives t
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -141,8 +141,18 @@ class Round:
         own = stacked([readable[client] for client in attackers])
         # without honest clients, the attackers' own messages are the best guess
         honest = stacked([readable[client] for client in others or attackers]) if attack.omniscient else {}
-        keys = [Key(self.key.seed, self.key.round, client) for client in attackers]
-        seen = Seen(own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method))
+        keys, theirs = ([replace(self.key, client=client) for client in group] for group in (attackers, others))
+        seen = Seen(
+            own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method),
+            unsigned=[name for name, codec in self.wire.up(down, keys[0]).items() if not codec.signed],
+            layers={slot.name: slice(slot.start, slot.stop) for slot in self.network.voted},
+            honest_keys=theirs or keys if attack.draws else (),
+        )  # fmt: skip
+        if not seen.bulk:
+            raise ConfigError(
+                f"attack {type(attack).__name__} forges votes or floats, but {type(self.method).__name__} sends "
+                f"{', '.join(own)}, none of which has an opposite; choose an attack that poisons labels"
+            )
         forged = contracts.like(attack, "tamper", attack.tamper(seen), own)
         return self._answer(forged, down, attackers)
 
