@@ -142,7 +142,17 @@ class Round:
         # without honest clients, the attackers' own messages are the best guess
         honest = stacked([readable[client] for client in others or attackers]) if attack.omniscient else {}
         keys = [self.key.of(client) for client in attackers]  # with their own secrets alone
-        seen = Seen(own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method))
+        seen = Seen(
+            own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method),
+            unsigned=[name for name, codec in self.wire.up(down, keys[0]).items() if not codec.signed],
+            layers={slot.name: slice(slot.start, slot.stop) for slot in self.network.voted},
+            honest_keys=[self.key.of(client) for client in others or attackers] if attack.draws else (),
+        )  # fmt: skip
+        if not seen.bulk:
+            raise ConfigError(
+                f"attack {type(attack).__name__} forges votes or floats, but {type(self.method).__name__} sends "
+                f"{', '.join(own)}, none of which has an opposite; choose an attack that poisons labels"
+            )
         forged = contracts.like(attack, "tamper", attack.tamper(seen), own)
         return self._answer(forged, down, attackers)
 

@@ -78,6 +78,11 @@ class FixedWire(Wire):
     def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         return self.downlink
 
+    def unmoved(self, down: Message) -> Message:
+        """The tensors that travel both ways under one name, and with one length: clients send models, not updates."""
+        both = self.uplink.keys() & self.downlink.keys()
+        return {name: down[name] for name in both if self.uplink[name].count == self.downlink[name].count}
+
 
 @dataclass(frozen=True, eq=False)
 class Outgoing:
