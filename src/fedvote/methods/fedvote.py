@@ -133,6 +133,9 @@ class FedVote(Method):
         return {"weights_flipped": float(flipped), "votes_decided": float(decided)}
 
     def models(self, state: State) -> dict[str, Weights]:
+        votes_D = state["plurality"]
+        if bool((votes_D.abs() > 1).any()) or (0 not in self.alphabet and not bool(votes_D.all())):
+            raise WireError(f"the plurality has votes other than {', '.join(map(str, self.alphabet))}")
         return {
             "deployed": Weights(state["plurality"].float(), state["float"]),
             "float": Weights(self.soft(state), state["float"]),
