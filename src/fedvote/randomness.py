@@ -8,6 +8,7 @@ wrap around.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,14 +54,30 @@ def shared_random_at(key: Key, index_D: Tensor) -> Tensor:
     number = key.number("rounding")
     for x in index_D.split(CACHED) if index_D.device.type == "cpu" else (index_D,):
         for part in (number & MASK, number >> 31 & MASK):
-            x ^= part
-            x ^= x >> 16 & 0xFFFF
-            x *= FACTORS[0]
-            x ^= x >> 15 & 0x1FFFF
-            x *= FACTORS[1]
-            x ^= x >> 16 & 0xFFFF
+            scramble(x, part)
         x &= 2**BITS - 1
     return index_D
+
+
+def scramble(x: Tensor, part: int | Tensor) -> Tensor:
+    """One round of lowbias32 on 32-bit integers, which it overwrites, mixed with 31 bits of a key."""
+    x ^= part
+    x ^= x >> 16 & 0xFFFF
+    x *= FACTORS[0]
+    x ^= x >> 15 & 0x1FFFF
+    x *= FACTORS[1]
+    x ^= x >> 16 & 0xFFFF
+    return x
+
+
+def random_rows(keys: Sequence[Key], purpose: str, count: int, device: torch.device | str = "cpu") -> Tensor:
+    """(K, count) whole numbers from 0 to 2^24 - 1, a row for each key; int32; the same on every device."""
+    numbers = [key.number(purpose) for key in keys]
+    parts_K2 = torch.tensor([[number & MASK, number >> 31 & MASK] for number in numbers], dtype=torch.int32)
+    rows = torch.arange(count, dtype=torch.int32, device=device).repeat(len(keys), 1)
+    for part_K in parts_K2.to(device).unbind(1):
+        scramble(rows, part_K[:, None])
+    return rows.bitwise_and_(2**BITS - 1)
 
 
 def as_uniform(numbers_D: Tensor) -> Tensor:
