@@ -70,7 +70,9 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
 
 def _is_of_broadcasts(codec: Codec) -> bool:
     """Whether ballots never have this codec: a receiver with the reference reads what is coded without it, too."""
-    return isinstance(codec, IfChanged | FloatChanges) or (isinstance(codec, Tallies | Levels) and codec.reference is not None)
+    return isinstance(codec, IfChanged | FloatChanges) or (
+        isinstance(codec, Tallies | Levels) and codec.reference is not None
+    )
 
 
 @dataclass(frozen=True, eq=False)
