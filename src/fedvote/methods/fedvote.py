@@ -125,14 +125,14 @@ class FedVote(Method):
     def objective(self, network: Network, *weights: Any) -> Tensor:
         # f_m(phi(h); xi), with a batch xi = (x, y)
         h_D, *rest, x_B, y_B = weights
-        share = rest.pop()[0].detach() if self.sign_share else None
+        share = rest[-1][0].detach() if self.sign_share else None
 
         def forward(h: Tensor) -> Tensor:
             w = self.normalisation(h)
             return w if share is None else share_of_votes(w, share, self.alphabet)
 
         voted = forward(h_D) if isinstance(h_D, Tensor) else tuple(map(forward, h_D))
-        return network.loss(voted, rest[0] if rest else network.start.floats, x_B, y_B)
+        return network.loss(voted, rest[0] if self.train_float else network.start.floats, x_B, y_B)
 
     def merge(self, state: State, key: Key) -> Merge:
         if rule_of(self) is None and not self.train_float:
