@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from fedvote.studies.experiments.alphabets import TABLE_2
+from fedvote.studies.experiments.broadcast_levels import (
+    LEVELS_CIFAR10,
+    LEVELS_DIGITS,
+    LEVELS_FASHION,
+    LEVELS_FEMNIST,
+    LEVELS_HOSTILE,
+    LEVELS_HOSTILE_DIGITS,
+)
 from fedvote.studies.experiments.compared_methods import DIGITS, FIGURE_4A, FIGURE_4B, FIGURE_4C, FIGURE_5
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
@@ -31,4 +39,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     "hostile-digits": HOSTILE_DIGITS,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,
+    "levels-digits": LEVELS_DIGITS,
+    "levels-fashion-mnist": LEVELS_FASHION,
+    "levels-cifar10": LEVELS_CIFAR10,
+    "levels-femnist": LEVELS_FEMNIST,
+    "levels-hostile-digits": LEVELS_HOSTILE_DIGITS,
+    "levels-hostile": LEVELS_HOSTILE,
 }
