@@ -34,6 +34,7 @@ from fedvote.codecs import (
     EntropyVotes,
     Float32,
     FloatChanges,
+    FloatSteps,
     Header,
     IfChanged,
     Integers,
@@ -64,6 +65,7 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     Levels.tag: lambda _, x: x >= 0,
     Sketch.tag: lambda _, x: x.isfinite(),
     FloatChanges.tag: lambda _, x: x.isfinite(),
+    FloatSteps.tag: lambda _, x: x.isfinite(),
     IfChanged.tag: lambda codec, x: _of_inner(codec, x),
 }
 MANY_WAYS = {
@@ -72,6 +74,7 @@ MANY_WAYS = {
     Levels.tag,
     IfChanged.tag,
     FloatChanges.tag,
+    FloatSteps.tag,
 }  # a sender may write plainly what is shorter coded, and the other way round
 
 
@@ -269,6 +272,7 @@ def honest(seed: int = 0) -> list[Case]:
             {"moved": (FloatChanges(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))
         ]
         messages.append({"moved": (FloatChanges(n, held), torch.where(levels(n, 9) == 0, floats(n), held))})
+        messages += [{"steps": (FloatSteps(n, 3, start), x)} for start in (held, None) for x in (floats(n), away)]
     start = levels(300, 5)
     messages += [{"known": (IfChanged(Tallies(300), start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]

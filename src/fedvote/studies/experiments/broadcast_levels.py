@@ -20,7 +20,9 @@ LEVELS: dict[str, tuple[str, ...]] = {
 
 CANDIDATES = ("all", "9 nearest", "5 nearest", "4 nearest", "3 random")
 VOTES = {"equal": (), "weighted": ("method.reputation=proportional",), "ternary": ("method.votes=ternary",)}
-ATTACKS = ("inverse", "omniscient", "partial 30 %", "copycat 10 %", "insider", "sleeper")
+ATTACKED = ("all", "5 nearest", "3 random")
+HOSTILE = 15
+ATTACKS = ("inverse", "copycat 10 %", "insider", "sleeper")
 
 
 def ablation(data: str, preset: str, settings: tuple[str, ...], *targets: float) -> Comparison:
@@ -40,10 +42,11 @@ LEVELS_FEMNIST = ablation("FEMNIST among 300 writers, 20 of them a round", "femn
 
 def hostile(data: str, preset: str, settings: tuple[str, ...]) -> Comparison:
     cells = [
-        Cell(f"{attack}, {number}", preset, (*settings, *settings_of_run(rule, attack, number), *LEVELS[name]), column)
-        for number in (10, 15)
+        Cell(
+            f"{attack}, {HOSTILE}", preset, (*settings, *settings_of_run(rule, attack, HOSTILE), *LEVELS[name]), column
+        )
         for attack in ATTACKS
-        for name in CANDIDATES
+        for name in ATTACKED
         for rule, column in (("camps", name), ("oracle", f"{name}, honest alone"))
     ]
     about = f"The rule `camps` against hostile clients, by levels of the broadcast soft vote, {data}"
