@@ -256,9 +256,12 @@ def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
 
 def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
     """Bytes of a round and bits per weight: `received` clients got `down` bytes, `sent` clients sent `up` bytes."""
+    up_bits, down_bits = 8 * up / (max(sent, 1) * D), 8 * down / (max(received, 1) * D)
     return {
         "uplink_bytes": up,
         "downlink_bytes": down,
-        "uplink_bits_per_weight": 8 * up / (max(sent, 1) * D),
-        "downlink_bits_per_weight": 8 * down / (max(received, 1) * D),
+        "total_bytes": up + down,
+        "uplink_bits_per_weight": up_bits,
+        "downlink_bits_per_weight": down_bits,
+        "total_bits_per_weight": up_bits + down_bits,
     }

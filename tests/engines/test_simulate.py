@@ -30,8 +30,8 @@ from fedvote.wire import Delivery, Outgoing
 from tests.toy import assert_close, assert_same, dataset, module
 
 DOCUMENTED = {
-    "round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "uplink_bits_per_weight",
-    "seconds", "clients",
+    "round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "total_bytes",
+    "uplink_bits_per_weight", "total_bits_per_weight", "seconds", "clients",
 }  # fmt: skip
 
 

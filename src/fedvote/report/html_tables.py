@@ -67,7 +67,7 @@ def seeds_table(runs: Sequence[Run]) -> Html | None:
         common = {key: value for key, value in run.config.items() if key != "seed"} | {"done": len(run.rounds)}
         groups.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
     rows = [seeds_row(group) for group in groups.values() if len({run.setting("seed") for run in group}) > 1]
-    return table(["Runs", "Seeds", "Deployed", "Float", "Uplink in total"], rows, "numbers") if rows else None
+    return table(["Runs", "Seeds", "Deployed", "Float", "Traffic in total"], rows, "numbers") if rows else None
 
 
 def seeds_row(runs: Sequence[Run]) -> list[str]:
@@ -75,7 +75,7 @@ def seeds_row(runs: Sequence[Run]) -> list[str]:
         ends = [values[-1] for run in runs if (values := run.column(key))]
         return spread(ends) if len(ends) > 1 else NONE
 
-    sent = statistics.mean(sum(run.column("uplink_bytes")) for run in runs)
+    sent = statistics.mean(1e6 * (run.megabytes or [0])[-1] for run in runs)
     seeds = ", ".join(str(run.setting("seed")) for run in runs)
     return [
         ", ".join(run.name for run in runs),

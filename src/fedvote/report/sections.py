@@ -90,10 +90,11 @@ def by_round(runs: Sequence[Run]) -> Html:
     return section("Accuracy by round", figure, explain=explain)
 
 
-def by_uplink(runs: Sequence[Run]) -> Html:
-    title = "Accuracy by uplink"
-    figure = accuracy_figure(runs, title, lambda run: run.uplink_megabytes, "megabytes sent by all clients", "MB")
-    return section(title, figure, explain="Accuracy against all bytes that clients have sent to the server so far.")
+def by_traffic(runs: Sequence[Run]) -> Html:
+    title = "Accuracy by traffic"
+    name = "megabytes of all clients, up and down"
+    figure = accuracy_figure(runs, title, lambda run: run.megabytes, name, "MB")
+    return section(title, figure, explain="Accuracy against all bytes so far, in both directions, of all clients.")
 
 
 def client_data(runs: Sequence[Run]) -> Html:
