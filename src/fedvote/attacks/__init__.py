@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.backdoor import Backdoor
 from fedvote.attacks.colluders import Colluders
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.inner_product import InnerProduct
@@ -31,12 +32,14 @@ ATTACKS: dict[str, type[Attack]] = {
     "inner-product": InnerProduct,
     "min-max": MinMax,
     "insider": Insider,
+    "backdoor": Backdoor,
 }
 
 __all__ = [
     "ATTACKS",
     "ALittleIsEnough",
     "Attack",
+    "Backdoor",
     "Colluders",
     "Copycat",
     "InnerProduct",

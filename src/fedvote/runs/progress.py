@@ -64,10 +64,11 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, ti
 def _text(snapshot: Snapshot, uplink: int) -> str:
     record = snapshot.record
     accuracy = "accuracy {accuracy:6.1%} (float {accuracy_float:6.1%})  " if "accuracy" in record else ""
+    backdoor = f"backdoor {record['backdoor_success']:6.1%}  " if "backdoor_success" in record else ""
     refused = record.get("refused", {})
     uncounted = f"  {len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
     return (
-        f"{accuracy.format(**record)}"
+        f"{accuracy.format(**record)}{backdoor}"
         f"{uplink / 1e6:8.2f} MB up  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
         f"{record['downlink_bits_per_weight']:.2f} down{uncounted}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedvote.studies.experiments.alphabets import TABLE_2
+from fedvote.studies.experiments.backdoors import BACKDOOR_CIFAR10, BACKDOOR_DIGITS
 from fedvote.studies.experiments.compared_methods import DIGITS, FIGURE_4A, FIGURE_4B, FIGURE_4C, FIGURE_5
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
@@ -29,6 +30,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-3": TABLE_3,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
+    "backdoor-digits": BACKDOOR_DIGITS,
+    "backdoor-cifar10": BACKDOOR_CIFAR10,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,
 }
