@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
+from fedvote.attacks.poisoned_data import poisoned_data
 from fedvote.core import Batches, Dataset, Examples, State, Weights
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
@@ -24,7 +25,7 @@ from fedvote.data.partition import divide
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedVote
-from fedvote.network.evaluate import judge
+from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
 from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
@@ -100,6 +101,7 @@ class Federation:
         functional = Network(network, plan.seed, keep_float, loss)
         functional.check(data.shape, len(data.classes))
         _check_attack(plan.attack, method, functional)
+        plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         _check_batches(plan, functional)
         changes = parts_of(AUGMENTATIONS, Augmentation, augment, "augment")
         check_all(changes, data.shape)
@@ -119,6 +121,21 @@ class Federation:
     def data_elsewhere(self) -> bool:
         """Whether no client's data are on this machine."""
         return not any(len(part) for part in self.owned)
+
+    @cached_property
+    def _poisoned(self) -> tuple[Examples, Sequence[Tensor]]:
+        keys = [self.key(0, client) for client in self.hostile]
+        return poisoned_data(self.data.train, self.owned, self.plan.attack, len(self.data.classes), keys)
+
+    @property
+    def training(self) -> Examples:
+        """All examples that clients train on. Hostile clients may have changed theirs."""
+        return self._poisoned[0]
+
+    @property
+    def rows(self) -> Sequence[Tensor]:
+        """The rows of each client in `training`."""
+        return self._poisoned[1]
 
     def key(self, round: int, client: int | None = None) -> Key:
         """The server's key of a round, or a client's."""
@@ -156,15 +173,16 @@ class Federation:
         """The deployed weights and the batch-norm statistics that go with them, on the CPU."""
         with torch.no_grad():
             weights = self.method.models(snapshot.to(self.device).state)["deployed"]
-            x = self.calibration(self.data.train).to(self.device)
+            x = self.calibration()
             statistics = self.network.to(self.device).calibrate(weights, x)
             on_cpu = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
             return on_cpu, {name: value.to(CPU) for name, value in statistics.items()}
 
-    def calibration(self, train: Examples) -> Tensor:
-        """The inputs on which batch-norm statistics are measured."""
-        order = torch.randperm(len(train), generator=Key(self.plan.seed).torch("calibration"))
-        return train.take(order[: self.plan.engine.calibrate_on].to(train.y.device))[0]
+    def calibration(self) -> Tensor:
+        """The inputs on which batch-norm statistics are measured, on the run's device. No attack changes them."""
+        order = torch.randperm(len(self.data.train), generator=Key(self.plan.seed).torch("calibration"))
+        drawn = self.data.train.rows(order[: self.plan.engine.calibrate_on])
+        return drawn.to(self.device).take(slice(None))[0]
 
     def cohort(self, round: int) -> list[int]:
         """The clients of a round; an oracle leaves out the hostile ones."""
@@ -176,13 +194,13 @@ class Federation:
         cohort = self.cohort(round)
         steps = self.steps([self.owned[client].shape[0] for client in cohort], round)
         count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.plan.local.batch
-        return {client: draw_order(self.owned[client], count, self.key(round, client)) for client in cohort}
+        return {client: draw_order(self.rows[client], count, self.key(round, client)) for client in cohort}
 
     def batches(
         self, train: Examples, keys: Sequence[Key], idle: bool = False, orders: Orders | None = None
     ) -> Batches:
-        """The mini-batches of these clients; the attack may change the labels of hostile clients."""
-        owned = [self.owned[key.client] for key in keys]
+        """The mini-batches of these clients, from `training`; the attack may change the labels of hostile clients."""
+        owned = [self.rows[key.client] for key in keys]
         round, rounds = keys[0].round, self.plan.rounds
         steps = 0 if idle else self.steps([rows.shape[0] for rows in owned], round)
         drawn = [orders[key.client] for key in keys] if orders else None
@@ -213,7 +231,12 @@ class Federation:
         engine = self.plan.engine
         if snapshot.round % engine.evaluate_every and snapshot.round != self.plan.rounds:
             return {}
-        return judge(network, self.method.models(snapshot.state), test, calibration, engine.test_batch)
+        models = self.method.models(snapshot.state)
+        metrics = judge(network, models, test, calibration, engine.test_batch)
+        triggered = self.plan.attack.triggered(test, len(self.data.classes), self.key(0))
+        if triggered is None:
+            return metrics
+        return metrics | success(network, models, triggered, calibration, engine.test_batch)
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Each client's share in the tally; empty if all shares are equal and no client is hostile."""

@@ -55,7 +55,8 @@ def run(
         why = next(iter(lost[-1]["refused"].values()))
         typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds no message counted; in the last, {why}", err=True)
     network = folder.path / NETWORK
-    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
+    backdoor = f", backdoor {last['backdoor_success']:.1%}" if "backdoor_success" in last else ""
+    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}{backdoor}")
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
     if len(lost) == len(records):
         raise typer.Exit(1)

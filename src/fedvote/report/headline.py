@@ -69,8 +69,10 @@ def headlines(run: Run) -> list[Headline]:
 def accuracies(run: Run) -> list[Headline]:
     deployed, calibrated = last(run.column("accuracy")), last(run.column("accuracy_calibrated"))
     floating, floating_calibrated = last(run.column("accuracy_float")), last(run.column("accuracy_float_calibrated"))
+    backdoor = run.column("backdoor_success")
+    success = f", backdoor {percent(backdoor[-1])}" if backdoor else ""
     return [
-        Headline("Deployed model", percent(deployed), f"calibrated {percent(calibrated)}"),
+        Headline("Deployed model", percent(deployed), f"calibrated {percent(calibrated)}{success}"),
         Headline("Float model", percent(floating), f"calibrated {percent(floating_calibrated)}"),
     ]
 

@@ -21,6 +21,7 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "accuracy_calibrated": ("Deployed, calibrated", percent),
     "accuracy_float": ("Float", percent),
     "accuracy_float_calibrated": ("Float, calibrated", percent),
+    "backdoor_success": ("Backdoor", percent),
     "loss": ("Loss", decimal),
     "uplink_bytes": ("Uplink", size),
     "downlink_bytes": ("Downlink", size),
@@ -28,7 +29,7 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "downlink_bits_per_weight": ("Bits down", decimal),
     "seconds": ("Seconds", decimal),
 }
-
+BACKDOOR = ("backdoor_success",)  # columns of runs whose attack has a trigger
 
 EVENTS = {
     "refused": "refused",
@@ -87,12 +88,13 @@ def seeds_row(runs: Sequence[Run]) -> list[str]:
 
 
 def rounds_table(run: Run) -> Html:
-    head = ["Round", *(heading for heading, _ in ROUND_COLUMNS.values()), "Clients"]
-    return table(head, [round_row(record) for record in run.rounds], "numbers")
+    columns = [key for key in ROUND_COLUMNS if key not in BACKDOOR or run.column(key)]
+    head = ["Round", *(ROUND_COLUMNS[key][0] for key in columns), "Clients"]
+    return table(head, [round_row(record, columns) for record in run.rounds], "numbers")
 
 
-def round_row(record: Record) -> list[str]:
-    values = [show(number(record, key)) for key, (_, show) in ROUND_COLUMNS.items()]
+def round_row(record: Record, columns: Sequence[str]) -> list[str]:
+    values = [ROUND_COLUMNS[key][1](number(record, key)) for key in columns]
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
 
 

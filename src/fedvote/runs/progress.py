@@ -74,10 +74,11 @@ def both_ways(record: Mapping[str, Any]) -> int:
 def _text(snapshot: Snapshot, sent: int) -> str:
     record = snapshot.record
     accuracy = "accuracy {accuracy:6.1%} (float {accuracy_float:6.1%})  " if "accuracy" in record else ""
+    backdoor = f"backdoor {record['backdoor_success']:6.1%}  " if "backdoor_success" in record else ""
     refused = record.get("refused", {})
     uncounted = f"  {len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
     return (
-        f"{accuracy.format(**record)}"
+        f"{accuracy.format(**record)}{backdoor}"
         f"{sent / 1e6:8.2f} MB  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
         f"{record['downlink_bits_per_weight']:.2f} down{uncounted}"
     )

@@ -91,8 +91,8 @@ class Simulation:
         federation = self.federation
         if network is not None and not network.starts_as(federation.network):
             raise ConfigError("the network starts from other weights than this run, expected one of the same seed")
-        network, train = network or federation.placed(), federation.data.train.to(federation.device)
-        test, calibration = federation.test(), federation.calibration(train)
+        network, train = network or federation.placed(), federation.training.to(federation.device)
+        test, calibration = federation.test(), federation.calibration()
         chunks = Chunks(federation.plan.engine.stack or self.fitting(network, train))
         ahead, start = DrawAhead(federation.orders, federation.plan.rounds), federation.start()
         snapshot = since or start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedvote.studies.experiments.alphabets import TABLE_2
+from fedvote.studies.experiments.backdoors import BACKDOOR_CIFAR10, BACKDOOR_DIGITS
 from fedvote.studies.experiments.broadcast_levels import (
     LEVELS_CIFAR10,
     LEVELS_DIGITS,
@@ -45,6 +46,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-3": TABLE_3,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
+    "backdoor-digits": BACKDOOR_DIGITS,
+    "backdoor-cifar10": BACKDOOR_CIFAR10,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,
     "both-ways": BOTH_WAYS,

@@ -27,8 +27,9 @@ from fedvote.studies.experiments.views import Show
 from fedvote.studies.rows import chosen, table
 from fedvote.system.device import find_device
 
-KEPT = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes",
-        "uplink_bits_per_weight", "downlink_bits_per_weight", "total_bits_per_weight", "seconds")  # fmt: skip
+KEPT = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "backdoor_success", "backdoor_success_float",
+        "loss", "uplink_bytes", "downlink_bytes", "uplink_bits_per_weight", "downlink_bits_per_weight",
+        "total_bits_per_weight", "seconds")  # fmt: skip
 """The metrics of a round in an experiment's file; its run folders have all."""
 
 
