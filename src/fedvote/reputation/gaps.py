@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
-FAR = 2.0  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
+FAR = 2.5  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
 
 Gap = tuple[float, Tensor]
 """The width of a gap in units of the width needed, so that 1 is wide enough; and the ballots of the camp beside it."""
@@ -46,9 +46,8 @@ def _above(all_K: Tensor, noise: float, heads_K: Tensor, half: float, need: floa
     # gap (1 + 2 / (n - 2))^2 spread: wider beside a small camp, whose ballots may be close by chance; about as much as
     # Student's t is wider than a normal distribution. The spread of work is bounded by its noise, so no square there
     # times the mean head outside: narrower against clients that were left out before
-    few_n = (1 + 2 / (n_n - 2).clamp_min(1)) ** (1 if tail else 2)
-    needed_n = need * few_n * spread_n * outside_n / (len(order_K) - n_n)
-    width_n = torch.where(allowed_n, places_K.diff() / needed_n, 0.0)
+    needed_n = need * (1 + 2 / (n_n - 2).clamp_min(1)) ** (1 if tail else 2) * spread_n
+    width_n = torch.where(allowed_n, places_K.diff() / (needed_n * outside_n / (len(order_K) - n_n)), 0.0)
     cut = int(width_n.argmax())
     if tail and width_n[cut] <= 1:  # a ladder of attackers has no gap
         lowest = int(allowed_n.nonzero()[0])
