@@ -124,7 +124,7 @@ FIGURE_7 = compared(
 
 DIGITS = (f"federation.clients={CLIENTS}", "local.batch=8", "rounds=20")
 ON_DIGITS = ("camps", "uniform", "cut", "proportional", "median@0.003", "NNM + trimmed mean@0.003",
-             "robust learning rate@0.003", "oracle")  # fmt: skip
+             "robust learning rate@0.003", "oracle cut", "oracle")  # fmt: skip
 HOSTILE_DIGITS = Comparison(
     "Rules against 5, 10 and 15 hostile clients of 31, under every attack, on digits",
     tuple(
