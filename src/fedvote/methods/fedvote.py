@@ -96,6 +96,8 @@ class FedVote(Method):
             "float": network.start.floats,
             "vote_weight": torch.zeros(clients, device=soft_D.device),
         }
+        if self.reputation.by_layer:
+            state["layers"] = torch.tensor([slot.size for slot in network.voted], device=soft_D.device)
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
@@ -185,15 +187,19 @@ class FedVote(Method):
         votes_KD = ups["votes"]
         memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
         clients_K = torch.tensor(clients, device=votes_KD.device)
-        verdict = self.reputation.judge(memory, Ballots(votes_KD, clients_K, self.soft(state), self.alphabet), key)
+        layers = tuple(state["layers"].tolist()) if self.reputation.by_layer else ()
+        ballots = Ballots(votes_KD, clients_K, self.soft(state), self.alphabet, layers)
+        verdict = self.reputation.judge(memory, ballots, key)
         check_verdict(self.reputation, verdict, len(clients), memory)
+        new_memory = {MEMORY + name: value for name, value in verdict.memory.items()}
+        if not float(verdict.soft_K.sum()):  # nobody counts: the soft vote stays
+            return state | {"vote_weight": torch.zeros_like(state["vote_weight"])} | new_memory
 
         lambda_K = _ones_if_equal(verdict.soft_K)
         soft_VD = tally(votes_KD, lambda_K, self.alphabet)
         same = torch.equal(verdict.hard_K, verdict.soft_K)
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
         floats = {"float": weighted_sum(lambda_K / lambda_K.sum(), ups["float"])} if self.train_float else {}
-        new_memory = {MEMORY + name: value for name, value in verdict.memory.items()}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
 
     @property

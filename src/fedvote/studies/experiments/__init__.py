@@ -23,7 +23,15 @@ from fedvote.studies.experiments.compared_methods import (
 )
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
-from fedvote.studies.experiments.hostile_clients import FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, HOSTILE_DIGITS
+from fedvote.studies.experiments.hostile_clients import (
+    FIGURE_6A,
+    FIGURE_6B,
+    FIGURE_6C,
+    FIGURE_7,
+    HONEST_DIGITS,
+    HOSTILE_CIFAR10,
+    HOSTILE_DIGITS,
+)
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
@@ -48,6 +56,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "hostile-digits": HOSTILE_DIGITS,
     "backdoor-digits": BACKDOOR_DIGITS,
     "backdoor-cifar10": BACKDOOR_CIFAR10,
+    "hostile-cifar10": HOSTILE_CIFAR10,
+    "honest-digits": HONEST_DIGITS,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,
     "both-ways": BOTH_WAYS,
