@@ -1,17 +1,20 @@
 """Keeps the measured numbers of the pages equal to the result files: `make numbers` rewrites them.
 
-A number in a sentence is a link to its result file. The link's title is an expression over the file's keys, and a list
-stands for its mean and deviation:
+Numbers in a sentence are a link to their result file. Its title is an expression over the file's keys, with the
+functions of result_tables.py:
 
-    [89.2 ± 0.4 %](results/x.json "last(seeds)")
+    [89.2 ± 0.4 %](results/x.json "last(seeds)")      a list stands for its mean and deviation
+    [24 to 30 s](results/y.json "min(times), max(times)")      a tuple has one value for each number
 
-A table is made by a function of this file:
+A table stands between two comments; the first has an expression over the file's keys as well:
 
-    <!-- table: cells("results/paper/table-1.json", "accuracy") -->
+    <!-- table of results/z.json: lines(rows, "model: {model}", "MB: {megabytes:.2f}") -->
     <!-- end -->
 
-Any other decimal or percentage is an error, unless the page says that nobody measured it here: a setting, a number of a
-paper, an example. `<!-- given: Dirichlet 0.5; 85.5 % -->` lists such phrases, separated by semicolons.
+While its file is not there, a table keeps its lines, whose numbers are then links.
+
+Any other number with a decimal point or a unit is an error, unless the page says that nobody measured it here: a
+setting, a number of a paper, an example. `<!-- given: Dirichlet 0.5; 85.5 % (Table I) -->` lists such phrases.
 """
 
 from __future__ import annotations
@@ -20,124 +23,112 @@ import json
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from result_tables import evaluate
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/*.md", "docs/results/*.md")
-WITHOUT_MEASUREMENTS = ("docs/wire-format.md", "docs/adding.md", "docs/glossary.md", "docs/stable.md")
+NOT_YET = ("docs/byzantine.md", "docs/results/bytes.md", "docs/results/hostile-clients.md")  # not tied to files yet
 
-LINK = re.compile(r'\[([^\]\n]*\d[^\]\n]*)\]\(((?:\.\./)*results/[\w./-]+\.json)\s+"([^"]+)"\)')
-TABLE = re.compile(r"(<!-- table: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+FILE = r"(?:\.\./)*results/[\w./-]+\.json"
+LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')
+TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
-NUMBER = re.compile(r"(?<![\w.,/-])\d+(?:\.\d+)?(?= ?%)|(?<![\w.,/-])\d+\.\d+(?![\w.]*\w)")
+UNIT = r"(?:%|(?:points?|times|seconds|ms|s|kB|MB|GB|mJ|pJ)\b)"
+NUMBER = re.compile(rf"(?<![\w.,/-])\d+(?:,\d{{3}})*(?:\.\d+(?:e\d+)?(?![\w.]*\w)|(?:\.\d+)?[ \n]?{UNIT})")
+SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")
 
 
 def pages(root: Path = ROOT) -> list[Path]:
     found = [page for pattern in PAGES for page in sorted(root.glob(pattern))]
-    return [page for page in found if str(page.relative_to(root)) not in WITHOUT_MEASUREMENTS]
+    return [page for page in found if str(page.relative_to(root)) not in NOT_YET]
 
 
-def rewritten(page: Path) -> str:
-    """The page with every linked number and every table as its result file has them."""
-    text = LINK.sub(lambda link: _linked(page, link), page.read_text())
-    return TABLE.sub(lambda block: block[1] + _table(page, block[2]) + block[4], text)
+def problems(text: str, folder: Path) -> list[str]:
+    """A sentence for everything on a page in this folder that differs from the files, or comes from nowhere."""
+    now = rewritten(text, folder)
+    pairs = zip(text.splitlines(), now.splitlines(), strict=False)
+    changed = next((f"{old.strip()!r}, but the file has {new.strip()!r}" for old, new in pairs if old != new), None)
+    differs = [] if now == text else [changed or "a table has another number of lines than its file"]
+    return [*differs, *unexplained(text, folder)]
 
 
-def unexplained(text: str) -> list[str]:
-    """Decimals and percentages of a page that come from no file and are not declared as given."""
-    rest = CODE.sub(" ", LINK.sub(" ", TABLE.sub(" ", text)))
-    for phrases in GIVEN.findall(text):
-        for phrase in sorted(re.split(r";\s+", phrases.strip()), key=len, reverse=True):
-            rest = re.sub(r"(?<![\d.])" + r"\s+".join(map(re.escape, phrase.split())) + r"(?!\d|\.\d)", " ", rest)
-    return [rest[max(0, hit.start() - 30) : hit.end() + 10].strip() for hit in NUMBER.finditer(rest)]
+def rewritten(text: str, folder: Path) -> str:
+    """A page in this folder with every linked number and every table as its result file has them."""
+    text = LINK.sub(lambda link: _linked(folder, *link.groups()), text)
+    return TABLE.sub(lambda block: _table(folder, *block.groups()), text)
 
 
-def _linked(page: Path, link: re.Match[str]) -> str:
-    shown, path, expression = link.groups()
-    value = _evaluate(expression, json.loads((page.parent / path).read_text()))
-    return f'[{written(value, like=shown)}]({path} "{expression}")'
+def unexplained(text: str, folder: Path) -> list[str]:
+    """Numbers of a page that come from no file and are not declared as given; and phrases that it does not have."""
+    without_tables = TABLE.sub(lambda block: " " if (folder / block[2]).exists() else block[4], text)
+    rest = CODE.sub(" ", LINK.sub(" ", without_tables))
+    phrases = [phrase for given in GIVEN.findall(text) for phrase in re.split(r";\s+", given.strip())]
+    found = []
+    for phrase in sorted(phrases, key=len, reverse=True):
+        pattern = r"(?<![\d.])" + r"\s+".join(map(re.escape, phrase.split())) + r"(?!\d|\.\d)"
+        rest, count = re.subn(pattern, " ", rest)
+        found += [] if count else [f"given, but not on the page: {phrase}"]
+    hits = (rest[max(0, hit.start() - 30) : hit.end() + 10] for hit in NUMBER.finditer(rest))
+    return found + [f"no result file for ... {' '.join(hit.split())}" for hit in hits]
 
 
-def _table(page: Path, expression: str) -> str:
-    makers: Mapping[str, Callable[..., Any]] = {"cells": cells, "rows": rows}
-    lines: Iterable[str] = _evaluate(expression, {**makers})
-    return "".join(f"{line}\n" for line in lines)
+def files(text: str, folder: Path) -> set[Path]:
+    """The result files of a page in this folder."""
+    paths = [link[2] for link in LINK.finditer(text)] + [block[2] for block in TABLE.finditer(text)]
+    return {path for path in ((folder / path).resolve() for path in paths) if path.exists()}
 
 
-def _evaluate(expression: str, names: Mapping[str, Any]) -> Any:
-    """The value of an expression in one of the project's own pages."""
-    functions = {"last": last, "mean": statistics.fmean, "each": each, "sum": sum, "len": len, "min": min, "max": max}
-    return eval(expression, {"__builtins__": {}}, {**functions, **{k.replace("-", "_"): v for k, v in names.items()}})
+def _linked(folder: Path, shown: str, path: str, expression: str) -> str:
+    return f'[{written(_value(folder / path, expression), like=shown)}]({path} "{expression}")'
 
 
-def written(value: float | Sequence[float], like: str) -> str:
-    """A value with the digits and the unit of an older text: 0.8921 like "88.1 %" is "89.2 %"."""
-    numbers = list(value) if isinstance(value, Sequence) else [value]
-    first, *others = re.findall(r"\d[\d,]*(?:\.(\d+))?", like)
+def _table(folder: Path, begin: str, path: str, expression: str, now: str, end: str) -> str:
+    if (folder / path).exists():
+        now = "".join(f"{line}\n" for line in _value(folder / path, expression))
+    return begin + now + end
+
+
+@cache
+def _value(path: Path, expression: str) -> Any:
+    try:
+        return evaluate(expression, json.loads(path.read_text()))
+    except Exception as error:
+        raise ValueError(f"{path.name} has no {expression}: {error!r}") from error
+
+
+def written(value: Any, like: str) -> str:
+    """Values with the digits and the unit of an older text: 0.8921 like "88.1 %" is "89.2 %"."""
+    values = value if isinstance(value, tuple) else (value,)
+    if (numbers := len(SHOWN.findall(like))) != len(values):
+        raise ValueError(f"{like!r} has {numbers} numbers, expected {len(values)}: one for each value")
+    left = iter(values)
     scale = 100 if "%" in like else 1
-    comma = "," if re.search(r"\d,\d", like) else ""
-    text = f"{scale * statistics.fmean(numbers):{comma}.{len(first)}f}"
-    if "±" in like:
-        text += f" ± {scale * statistics.stdev(numbers):.{len(others[0])}f}"
-    return re.sub(r"\d[\d,.]*(?: ± [\d.]+)?", text, like, count=1)
+
+    def number(shown: re.Match[str]) -> str:
+        found = next(left)
+        each = [scale * one for one in (found if isinstance(found, list) else [found])]
+        comma = "," if "," in shown[0] else ""
+        text = f"{statistics.fmean(each):{comma}.{len(shown[1] or '')}f}"
+        return f"{text} ± {statistics.stdev(each):.{len(shown[2] or '')}f}" if "±" in shown[0] else text
+
+    return SHOWN.sub(number, like)
 
 
-def last(seeds: Mapping[str, Sequence[Mapping[str, float]]], metric: str = "accuracy", rounds: int = 0) -> list[float]:
-    """The last value of a metric for each seed, of all rounds or of the first so many."""
-    runs = ([record[metric] for record in run[: rounds or None] if metric in record] for run in seeds.values())
-    return [values[-1] for values in runs]
-
-
-def each(seeds: Mapping[str, Sequence[Mapping[str, float]]], metric: str) -> list[float]:
-    """The mean over rounds of a metric for each seed."""
-    return [statistics.fmean(record[metric] for record in run if metric in record) for run in seeds.values()]
-
-
-def cells(path: str, *metrics: str, rounds: int = 0, digits: int = 2, only: Sequence[str] = ()) -> Iterable[str]:
-    """A table of `fedvote reproduce`: in percent, mean ± deviation over seeds, and the paper's number in brackets."""
-    found = json.loads((ROOT / path).read_text())["cells"]
-    found = [cell for cell in found if not only or any(word in f"{cell['row']}, {cell['column']}" for word in only)]
-    columns = list(dict.fromkeys(cell["column"] for cell in found))
-    yield "| | " + " | ".join(columns) + " |"
-    yield "|---" * (len(columns) + 1) + "|"
-    for row in dict.fromkeys(cell["row"] for cell in found):
-        for metric in metrics:
-            name = row if len(metrics) == 1 else f"{row}, {'soft vote' if metric == 'accuracy_float' else 'deployed'}"
-            of_row = {cell["column"]: cell for cell in found if cell["row"] == row}
-            entries = (_entry(of_row.get(column), metric, rounds, digits) for column in columns)
-            yield f"| {name} | " + " | ".join(entries) + " |"
-
-
-def _entry(cell: Mapping[str, Any] | None, metric: str, rounds: int, digits: int) -> str:
-    if cell is None:
-        return ""
-    values = [100 * value for value in last(cell["seeds"], metric, rounds)]
-    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
-    printed = f" ({cell['printed'][metric]})" if metric in cell.get("printed", {}) else ""
-    return f"{statistics.fmean(values):.{digits}f}{spread}{printed}"
-
-
-def rows(path: str, *columns: str, **kept: Any) -> Iterable[str]:
-    """A table of `fedvote bench`: these columns (`key`, `key=Heading` or `key=Heading:.2f`) of the rows that match."""
-    found = json.loads((ROOT / path).read_text())["rows"]
-    split = [re.fullmatch(r"(\w+)(?:=([^:]*))?(?::(.+))?", column) for column in columns]
-    keys = [(part[1], part[2] or part[1], part[3] or "") for part in split if part]
-    yield "| " + " | ".join(heading for _, heading, _ in keys) + " |"
-    yield "|---" * len(keys) + "|"
-    for row in found:
-        if all(row.get(name) == value for name, value in kept.items()):
-            yield "| " + " | ".join("" if row.get(key) is None else f"{row[key]:{how}}" for key, _, how in keys) + " |"
-
-
-def main() -> None:
+def main() -> int:
+    """Rewrite every page; returns the number of problems that are left."""
+    left = 0
     for page in pages():
-        page.write_text(rewritten(page))
-        for hint in unexplained(page.read_text()):
-            print(f"{page.relative_to(ROOT)}: no result file for ... {' '.join(hint.split())}", file=sys.stderr)
+        page.write_text(rewritten(page.read_text(), page.parent))
+        for problem in problems(page.read_text(), page.parent):
+            print(f"{page.relative_to(ROOT)}: {problem}", file=sys.stderr)
+            left += 1
+    return left
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(min(main(), 1))
