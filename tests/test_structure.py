@@ -22,7 +22,7 @@ FILES = sorted((SOURCE / ROOT).rglob("*.py"))
 LOWER = {  # by the first two words of a module's name: all of the package that it may import, at any place
     "errors": set(),
     "core": {"errors"},
-    "randomness": {"core", "errors"},
+    "randomness": {"core", "errors", "randomness"},
     "packed": {"core", "errors", "packed"},
     "quantize": {"core", "errors", "packed", "randomness"},
     "codecs": {"codecs", "core", "errors", "packed", "quantize", "randomness"},

@@ -131,6 +131,7 @@ class Codec(ABC):
 
     tag: ClassVar[int]  # the codec's number on the wire
     dtype: ClassVar[torch.dtype | None] = None  # of its values; None: not checked
+    signed: ClassVar[bool] = True  # whether minus a value is a value, too; false for indices and counts
     count: int  # the number of values
 
     @abstractmethod

@@ -24,7 +24,7 @@ from fedvote.methods import FedVote
 from fedvote.network.evaluate import judge
 from fedvote.network.network import Network
 from fedvote.plan import Plan
-from fedvote.randomness import Key
+from fedvote.randomness import Key, run_secret
 from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.wire import Wire
@@ -60,6 +60,7 @@ class Federation:
     plan: Plan
     device: torch.device = CPU
     hostile: tuple[int, ...] = ()  # clients that attack; the server never uses this
+    secret: bytes = field(default=b"", repr=False)  # of the run: all numbers by which clients round follow from it
 
     @classmethod
     def of(
@@ -101,7 +102,8 @@ class Federation:
             owned = [torch.as_tensor(rows) for rows in owned]
             _check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
-        return cls(functional, data, owned, method, plan, place, tuple(sorted(hostile.tolist())))
+        attackers = tuple(sorted(hostile.tolist()))
+        return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed))
 
     @property
     def data_elsewhere(self) -> bool:
@@ -109,7 +111,9 @@ class Federation:
         return not any(len(part) for part in self.owned)
 
     def key(self, round: int, client: int | None = None) -> Key:
-        return Key(self.plan.seed, round) if client is None else Key(self.plan.seed, round, client)
+        """The server's key of a round, or a client's."""
+        servers = Key(self.plan.seed, round, secret=self.secret)
+        return servers if client is None else servers.of(client)
 
     def start(self) -> Snapshot:
         """The snapshot before round 1."""

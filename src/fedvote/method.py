@@ -105,7 +105,10 @@ class Method(ABC):
 
     @abstractmethod
     def models(self, state: State) -> dict[str, Weights]:
-        """`deployed`: the model for a device; `float`: the model that training continues from. May be the same."""
+        """`deployed`: the model for a device; `float`: the model that training continues from. May be the same.
+
+        WireError for a state that no round can have made: it may come from a file.
+        """
 
     @abstractmethod
     def wire(self, network: Network) -> Wire:

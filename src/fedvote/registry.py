@@ -36,6 +36,32 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     return found
 
 
+_named: set[str] = set()  # the FILE.py that the user of this process has named, as absolute paths
+
+
+def files_in(table: Any) -> list[str]:
+    """The absolute paths of all FILE.py in the values of a table, which may have tables and lists in it."""
+    if isinstance(table, Mapping | list | tuple):
+        values = table.values() if isinstance(table, Mapping) else table
+        return list(dict.fromkeys(file for value in values for file in files_in(value)))
+    file = absolute_name(table).rpartition(":")[0] if isinstance(table, str) else ""
+    return [file] if file.endswith(".py") else []
+
+
+def name_files(files: Iterable[str]) -> None:
+    """Note that the user of this process has named these files: running them is no surprise."""
+    _named.update(files)
+
+
+def check_trust(source: Path | str, files: Iterable[str]) -> None:
+    """Refuse code that only `source` names: anybody may have written it."""
+    if strange := [file for file in files if file not in _named and file not in sys.modules]:
+        raise ConfigError(
+            f"{source} would run {', '.join(strange)}, which this command does not name: read it, and if you trust it, "
+            "repeat the command with --trust (in a program: trust=True)"
+        )
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the known name that is nearest to it, if one is near."""
     close = difflib.get_close_matches(name, list(known), 1)

@@ -43,7 +43,7 @@ class Round:
 
     method: Method
     network: Network
-    key: Key  # of the run's seed and this round
+    key: Key  # the server's key of this round, or on a client's machine the client's own
 
     @cached_property
     def wire(self) -> Wire:
@@ -63,11 +63,11 @@ class Round:
     def broadcast(self, state: State, reference: Message | None = None) -> Outgoing:
         """The message that starts the round, for clients that have this reference, or for those that have none."""
         stack = {name: value[None] for name, value in self.method.broadcast(state).items()}
-        return Outgoing([self.header(SERVER)], stack, lambda _: self.wire.down(reference))
+        return Outgoing([self.header(SERVER)], stack, lambda _: self.wire.down(reference, self.key))
 
     def read_ballot(self, state: State, frame: bytes, client: int) -> Delivery:
         """Decode the message of a client; WireError if it is invalid."""
-        key = Key(self.key.seed, self.key.round, client)
+        key = self.key.of(client)
         down, device = self.method.broadcast(state), self.network.start.voted.device
         return read(frame, self.header(client), lambda: self.wire.up(down, key), device)
 
@@ -116,7 +116,7 @@ class Round:
     def read_broadcast(self, frame: bytes, reference: Message | None = None) -> Message:
         """Decode the server's message; `reference`: the previous round's broadcast, if this client kept it."""
         device = self.network.start.voted.device
-        return read(frame, self.header(SERVER), lambda: self.wire.down(reference), device).message
+        return read(frame, self.header(SERVER), lambda: self.wire.down(reference, self.key), device).message
 
     def train(self, down: Message, batches: Batches, memory: State, keys: Sequence[Key]) -> tuple[Outgoing, State]:
         """Train K clients: their messages and their new memories, each tensor with K rows."""
@@ -141,8 +141,18 @@ class Round:
         own = stacked([readable[client] for client in attackers])
         # without honest clients, the attackers' own messages are the best guess
         honest = stacked([readable[client] for client in others or attackers]) if attack.omniscient else {}
-        keys = [Key(self.key.seed, self.key.round, client) for client in attackers]
-        seen = Seen(own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method))
+        keys = [self.key.of(client) for client in attackers]  # with their own secrets alone
+        seen = Seen(
+            own, honest, keys, len(deliveries), self.wire.unmoved(down), self.wire.scales, rule_of(self.method),
+            unsigned=[name for name, codec in self.wire.up(down, keys[0]).items() if not codec.signed],
+            layers={slot.name: slice(slot.start, slot.stop) for slot in self.network.voted},
+            honest_keys=[self.key.of(client) for client in others or attackers] if attack.draws else (),
+        )  # fmt: skip
+        if not seen.bulk:
+            raise ConfigError(
+                f"attack {type(attack).__name__} forges votes or floats, but {type(self.method).__name__} sends "
+                f"{', '.join(own)}, none of which has an opposite; choose an attack that poisons labels"
+            )
         forged = contracts.like(attack, "tamper", attack.tamper(seen), own)
         return self._answer(forged, down, attackers)
 
@@ -157,7 +167,7 @@ class Round:
     def _codecs(self, down: Message) -> Callable[[int], Codecs]:
         """client -> the codecs of its message; one object for all clients, unless codecs differ by client."""
         if self.wire.personal:
-            return lambda client: self.wire.up(down, Key(self.key.seed, self.key.round, client))
+            return lambda client: self.wire.up(down, self.key.of(client))
         common = self.wire.up(down, self.key)
         contracts.codecs(self.wire, "up", common)
         return lambda _: common

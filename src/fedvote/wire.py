@@ -53,8 +53,8 @@ class Wire(ABC):
         """The codecs of a message from the client of this key. Both sides know the broadcast `down` and the key."""
 
     @abstractmethod
-    def down(self, reference: Message | None = None) -> Codecs:
-        """The codecs of a broadcast; `reference`: the last broadcast, if the receiver has it.
+    def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
+        """The codecs of a broadcast; `reference`: the last broadcast, if the receiver has it; `key`: of the round.
 
         In round 1 every client has a reference: the shared seed makes it. Later, clients have one if `keeps_broadcast`.
         A receiver with a reference can also read a broadcast that is coded without one.
@@ -75,8 +75,13 @@ class FixedWire(Wire):
     def up(self, down: Message, key: Key) -> Codecs:
         return self.uplink
 
-    def down(self, reference: Message | None = None) -> Codecs:
+    def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         return self.downlink
+
+    def unmoved(self, down: Message) -> Message:
+        """The tensors that travel both ways under one name, and with one length: clients send models, not updates."""
+        both = self.uplink.keys() & self.downlink.keys()
+        return {name: down[name] for name in both if self.uplink[name].count == self.downlink[name].count}
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,10 @@ def sent(
     hostile = len(next(iter(own.values())))
     keys = [Key(0, round, client) for client in range(3, 3 + 2 * hostile, 2)]
     before, seen = copied(own), copied(honest or {})
-    message = attack.tamper(Seen(own, honest or {}, keys, clients, unmoved or {}, scales, rule))
+    theirs = [Key(0, round, client) for client in range(20, 40)]
+    layers = {"first": slice(0, 2), "second": slice(2, min(map(len, (row[0] for row in own.values()))))}
+    attackers_view = Seen(own, honest or {}, keys, clients, unmoved or {}, scales, rule, (), layers, theirs)
+    message = attack.tamper(attackers_view)
     assert_same(own, before)
     assert_same(honest or {}, seen)
     assert {name: (rows.shape, rows.dtype) for name, rows in message.items()} == {

@@ -209,7 +209,8 @@ def test_the_bytes_are_as_documented() -> None:
     """Four votes of one context are one symbol of 256, filled up with the likelier value, or the first."""
     codec = coder_of_one(BINARY, 4)
     assert codec.encode(torch.tensor([1, -1, 1, 1])) == PLAIN + bytes([0b10110000])
-    assert codec.decode(CODED + bytes([0, 0, 0b10110000, 0])).tolist() == [1, -1, 1, 1]  # times 2^16, of 2^24
+    with pytest.raises(WireError, match="coded votes where plain ones take fewer bytes"):
+        codec.decode(CODED + bytes([0, 0, 0b10110000, 0]))  # the same votes: times 2^16, of 2^24
     assert codec.encode(torch.tensor([-1, -1, -1, -1])) == CODED
 
 
@@ -292,6 +293,16 @@ def test_coded_votes_beyond_the_end_of_a_context_are_refused() -> None:
     for stray in (1, 2, 4, 8, 15):
         with pytest.raises(WireError, match="a context has votes beyond its end"):
             codec.decode(CODED + bytes([0, 0, 0b10110000 | stray, 0]))
+
+
+@every_alphabet
+def test_votes_have_one_encoding(alphabet: Alphabet) -> None:
+    """Neither mode is accepted where the other is shorter."""
+    codec, plain = coder_of_one(alphabet, 200), Binary if alphabet == BINARY else Ternary
+    same = torch.full((200,), -1, dtype=torch.int8)
+    with pytest.raises(WireError, match="plain votes where coded ones take no more bytes"):
+        codec.decode(PLAIN + plain(200).encode(same))
+    assert torch.equal(codec.decode(codec.encode(same)), same)
 
 
 def test_shares_of_other_votes_are_refused() -> None:

@@ -15,7 +15,18 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg, FedVote
-from fedvote.codecs import Binary, EntropyVotes, FloatChanges, Header, IfChanged, Sketch, Tallies, Ternary, unpack
+from fedvote.codecs import (
+    Binary,
+    EntropyVotes,
+    FloatChanges,
+    Header,
+    IfChanged,
+    Levels,
+    Sketch,
+    Tallies,
+    Ternary,
+    unpack,
+)
 from fedvote.codecs.frame import CHECKSUM, HEAD
 from fedvote.core import Codec, Message
 from fedvote.errors import WireError
@@ -64,9 +75,14 @@ def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
     assert (
         {codec.tag for codec, _ in codecs}
         == set(fuzz.VALID)
-        == {*range(1, 7), Sketch.tag, IfChanged.tag, FloatChanges.tag}
+        == {*range(1, 7), Sketch.tag, IfChanged.tag, FloatChanges.tag, Levels.tag}
     )
-    for kind, written in ((EntropyVotes.tag, {0, 1}), (Tallies.tag, {0, 1, 2}), (FloatChanges.tag, {0, 1, 2, 3})):
+    for kind, written in (
+        (EntropyVotes.tag, {0, 1}),
+        (Tallies.tag, {0, 1, 2}),
+        (Levels.tag, {0, 1}),
+        (FloatChanges.tag, {0, 1, 2, 3}),
+    ):
         ways = Counter(case.frame[HEAD.size + 9] for codec, case in codecs if codec.tag == kind)
         assert set(ways) == written and min(ways.values()) >= 2, ways
 
@@ -103,7 +119,7 @@ def real_cases(method: Method) -> list[Case]:
         cases.append(Case(f"up {client}", head(client=client), codecs, unpack(frame, head(client=client), codecs)))
     assert [case.frame for case in cases] == [broadcast, *frames.values()]
     if held := Round(method, network, Key(0, 2)).reference(state):
-        cases.append(Case("to holders", head(client=SERVER), method.wire(network).down(held), down))
+        cases.append(Case("to holders", head(client=SERVER), method.wire(network).down(held, Key(0, 2)), down))
     return cases
 
 
@@ -113,11 +129,12 @@ def real_cases(method: Method) -> list[Case]:
         FedVote(train_float=True),
         FedVote(votes="ternary", reputation=Proportional()),
         FedVote(coding="plain"),
+        FedVote(levels=3, level_rounding="random"),
         FedAvg(),
         SignSGD(),
         FetchSGD(k=3),
     ],
-    ids=["binary", "ternary", "plain", "FedAvg", "signSGD", "FetchSGD"],
+    ids=["binary", "ternary", "plain", "few levels", "FedAvg", "signSGD", "FetchSGD"],
 )
 def test_frames_of_real_rounds_pass(method: Method) -> None:
     counts = fuzz.fuzz(real_cases(method), 1000, seed=2)

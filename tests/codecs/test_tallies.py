@@ -293,3 +293,11 @@ def assert_numbers_or_refused(count: int, payload: bytes, held: Tensor | None = 
         return
     assert x.shape == (count,) and x.dtype == torch.int16 and bool((x >= 0).all())
     assert torch.equal(Tallies(count).decode(Tallies(count).encode(x)), x)
+
+
+def test_numbers_without_a_reference_have_one_encoding() -> None:
+    same, spread = torch.zeros(300, dtype=torch.int16), torch.arange(4, dtype=torch.int16)
+    with pytest.raises(WireError, match="bit planes where coded numbers take no more bytes"):
+        Tallies(3000).decode(b"\0" + Integers(3000).encode(torch.arange(3000, dtype=torch.int16) % 7 // 6))
+    assert torch.equal(Tallies(300).decode(Tallies(300).encode(same)), same)
+    assert torch.equal(Tallies(4).decode(Tallies(4).encode(spread)), spread)

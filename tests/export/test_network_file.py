@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -180,25 +181,36 @@ def test_no_file_makes_this_run_code_that_it_brings(finished: Path, tmp_path: Pa
     (tmp_path / "mine.py").write_text(OWN)
     name = f"{tmp_path / 'mine.py'}:network"
     path = changed(finished, tmp_path / NETWORK, {"model": name})
-    for place in (path, tmp_path):  # of a file alone, and of a folder without a configuration
-        with pytest.raises(ConfigError, match=r"no file may have run; expected one of digits-cnn, .* as `module`"):
+    config = (finished / "config.toml").read_text().replace("digits-cnn", name)
+    assert name in config
+    (tmp_path / "config.toml").write_text(config)
+    for place in (path, tmp_path):  # also of a folder whose configuration names the same file
+        with pytest.raises(ConfigError, match=r"network\.safetensors would run .*mine\.py, .* with --trust"):
             load_network(place)
-    (tmp_path / "config.toml").write_bytes((finished / "config.toml").read_bytes())  # which names another network
-    with pytest.raises(ConfigError, match="no file may have run"):
-        load_network(tmp_path)
     assert not (tmp_path / "ran").exists()
     x = torch.zeros(2, 1, 8, 8, dtype=torch.uint8)
     given = load_network(path, make_model("digits-cnn", (1, 8, 8), 10))
-    assert torch.equal(given(x), load_network(finished)(x))
+    trusted = load_network(path, trust=True)
+    assert torch.equal(given(x), load_network(finished)(x)) and torch.equal(given(x), trusted(x))
+    assert (tmp_path / "ran").exists()
 
 
-def test_a_run_of_a_network_of_ones_own_is_loaded_by_its_folder(tmp_path: Path) -> None:
+def test_a_run_of_a_network_of_ones_own_is_loaded_by_the_process_that_ran_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     config = read("quickstart", [*FAST, f"model.name={tmp_path / 'mine.py'}:network"])
     list(run(config, RunFolder(tmp_path / "run"), device="cpu"))
-    assert load_network(tmp_path / "run").shape == (1, 8, 8)
-    with pytest.raises(ConfigError, match=r"no file may have run; .*: give that folder"):
-        load_network(tmp_path / "run" / NETWORK)
+    assert load_network(tmp_path / "run").shape == (1, 8, 8) == load_network(tmp_path / "run" / NETWORK).shape
+
+
+@pytest.mark.parametrize("shape", [(1, 4096, 4096), (500_000, 8, 8), (1, 8, 2**40), (2**62, 8, 8)])
+def test_a_shape_that_the_file_cannot_fill_takes_no_memory(
+    shape: tuple[int, ...], finished: Path, tmp_path: Path
+) -> None:
+    path = changed(finished, tmp_path / NETWORK, {"shape": shape, "mean": [], "std": []})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ConfigError, match=r"is of another network than it claims|could not be made"):
+        load_network(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kB
 
 
 def renamed() -> nn.Module:

@@ -6,48 +6,55 @@ from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.colluders import Colluders
 from fedvote.attacks.copycat import Copycat
+from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
 from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
+from fedvote.attacks.ladder import Ladder
+from fedvote.attacks.layer import Layer
+from fedvote.attacks.low_agreement import LowAgreement
 from fedvote.attacks.min_max import MinMax
 from fedvote.attacks.nothing import Nothing
 from fedvote.attacks.omniscient import Omniscient
+from fedvote.attacks.part_time import PartTime
 from fedvote.attacks.partial import Partial
 from fedvote.attacks.random import Random
+from fedvote.attacks.single import SINGLE
 from fedvote.attacks.sleeper import Sleeper
+from fedvote.attacks.team import Team
+from fedvote.attacks.vulnerable_votes import VulnerableVotes
 
 ATTACKS: dict[str, type[Attack]] = {
-    "nothing": Nothing,
-    "inverse": Inverse,
-    "label-flip": LabelFlip,
-    "random": Random,
-    "omniscient": Omniscient,
-    "partial": Partial,
-    "sleeper": Sleeper,
+    **SINGLE,
     "colluders": Colluders,
-    "copycat": Copycat,
-    "a-little-is-enough": ALittleIsEnough,
-    "inner-product": InnerProduct,
-    "min-max": MinMax,
-    "insider": Insider,
+    "part-time": PartTime,
+    "team": Team,
 }
 
 __all__ = [
     "ATTACKS",
+    "SINGLE",
     "ALittleIsEnough",
     "Attack",
     "Colluders",
     "Copycat",
+    "DisagreeingCopycat",
     "InnerProduct",
     "Insider",
     "Inverse",
     "LabelFlip",
+    "Ladder",
+    "Layer",
+    "LowAgreement",
     "MinMax",
     "Nothing",
     "Omniscient",
+    "PartTime",
     "Partial",
     "Random",
     "Seen",
     "Sleeper",
+    "Team",
+    "VulnerableVotes",
 ]

@@ -1,20 +1,20 @@
 """The contract of an attack: hostile clients may train on poisoned labels, and may send forged messages.
 
 The method's own codec encodes every message, so against votes an attacker can only send votes. An attack knows its own
-clients' messages; an omniscient one also knows all honest messages. Every attack knows the method, the broadcast and
-the number of clients.
+clients' messages; an omniscient one also knows all honest messages, and one that says so the random numbers by which
+honest clients round. Every attack knows the method, the network, the broadcast and the number of clients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
 from fedvote.core import Message
-from fedvote.randomness import Key
+from fedvote.randomness import SERVER, Key
 
 if TYPE_CHECKING:
     from fedvote.reputation import Reputation
@@ -31,11 +31,15 @@ class Seen:
     unmoved: Message = field(default_factory=dict)  # message of a client that learned nothing; missing tensors are 0
     scales: Collection[str] = ()  # tensors that scale the rest of a client's message
     rule: Reputation | None = None  # the server's reputation rule; None if all clients count the same
+    unsigned: Collection[str] = ()  # tensors of indices or counts, which have no opposite
+    layers: Mapping[str, slice] = field(default_factory=dict)  # the voted weights of each layer, by its name
+    honest_keys: Sequence[Key] = ()  # of the honest clients, which draw their random numbers; empty unless declared
 
     @property
     def bulk(self) -> list[str]:
-        """Names of the tensors that carry votes or a model: no scales, and no counts (one value per client)."""
-        return [name for name, rows in self.own.items() if rows[0].numel() > 1 and name not in self.scales]
+        """Names of the tensors that carry votes or a model: no scales, no indices, and no single numbers."""
+        left_out = {*self.scales, *self.unsigned}
+        return [name for name, rows in self.own.items() if rows[0].numel() > 1 and name not in left_out]
 
     def opposite(self, name: str, rows: Tensor) -> Tensor:
         """Votes with the sign inverted; floats mirrored at the message of a client that learned nothing."""
@@ -48,7 +52,7 @@ class Seen:
     @property
     def shared(self) -> Key:
         """The key of random numbers that all hostile clients have in common."""
-        return Key(self.keys[0].seed, self.keys[0].round)
+        return replace(self.keys[0], client=SERVER)
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Attack:
     omniscient: ClassVar[bool] = False  # whether it needs the honest clients' messages
     joint: ClassVar[bool] = False  # whether it combines messages of several clients, which scales would forbid
     trains: ClassVar[bool] = True  # whether its clients must train, to know their honest messages
+    draws: ClassVar[bool] = False  # whether it needs the honest clients' random numbers
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         """The labels that hostile clients train on."""
@@ -66,3 +71,11 @@ class Attack:
     def tamper(self, seen: Seen) -> Message:
         """The messages that hostile clients send; each tensor has H rows."""
         return seen.own
+
+
+def narrowed(seen: Seen, attack: Attack, rows: Sequence[int] | None = None) -> Seen:
+    """The view of an attack that is part of another: what it declares to know, and only these hostile clients."""
+    own = seen.own if rows is None else {name: values[list(rows)] for name, values in seen.own.items()}
+    keys = seen.keys if rows is None else [seen.keys[row] for row in rows]
+    honest, theirs = seen.honest if attack.omniscient else {}, seen.honest_keys if attack.draws else ()
+    return replace(seen, own=own, keys=keys, honest=honest, honest_keys=theirs)

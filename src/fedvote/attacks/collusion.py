@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from fedvote.attacks.attack import Seen
 from fedvote.quantize import BINARY, TERNARY, Alphabet, plurality, round_stack, tally, threshold_binary
 from fedvote.randomness import Key
 
@@ -50,3 +51,20 @@ def flips(honest_GN: Tensor, key: Key, flip: Flip) -> tuple[Tensor, Tensor, Tens
     lead_N = (honest_GN == winner_N).sum(0, dtype=torch.int32) - (honest_GN == loser_N).sum(0, dtype=torch.int32)
     random_N = torch.randperm(len(lead_N), generator=key.torch("attack flips", lead_N.device), device=lead_N.device)
     return winner_N, loser_N, random_N[lead_N[random_N].argsort(stable=True, descending=flip == "strongest")]
+
+
+def against(seen: Seen, name: str, flip: Flip = "weakest") -> tuple[Tensor, Tensor]:
+    """(N,) the message against the honest clients' joint one, and the order of weights: least agreement first."""
+    honest_GN = seen.honest[name]
+    if not honest_GN.is_floating_point():
+        return flips(honest_GN, seen.shared, flip)[1:]
+    mean_N, deviation_N = spread(honest_GN)
+
+    # |mean - start| / sigma: the smaller, the less do honest clients agree on the direction
+    clear_N = (mean_N - seen.unmoved.get(name, 0)).abs() / deviation_N.clamp_min(1e-12)
+    return seen.opposite(name, mean_N).flatten(), clear_N.flatten().argsort(descending=flip == "strongest")
+
+
+def partly(own_N: Tensor, forged_N: Tensor, index_n: Tensor) -> Tensor:
+    """An honest message with forged values at these weights."""
+    return own_N.flatten().index_copy(0, index_n, forged_N[index_n]).view_as(own_N)

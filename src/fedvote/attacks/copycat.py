@@ -41,5 +41,10 @@ class Copycat(Attack):
         own_HD, victims_VD = seen.own[name], seen.honest[name][: self.victims]
         generator = seen.shared.torch("copycat", own_HD.device)
         whose_D = torch.randint(len(victims_VD), own_HD.shape[1:], generator=generator, device=own_HD.device)
-        copied_D = torch.rand(own_HD.shape[1:], generator=generator, device=own_HD.device) < self.share
+        drawn_D = torch.rand(own_HD.shape[1:], generator=generator, device=own_HD.device) < self.share
+        copied_D = drawn_D & self.eligible(seen, name, whose_D)
         return torch.where(copied_D, victims_VD.gather(0, whose_D[None])[0], own_HD)
+
+    def eligible(self, seen: Seen, name: str, whose_D: Tensor) -> Tensor:
+        """(D,) which votes may be copied; `whose_D`: the number of the victim from whom each would be."""
+        return torch.ones_like(whose_D, dtype=torch.bool)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fedvote.cli.completion import one_of, run_folders
+from fedvote.cli.options import Trust
 
 
 def export(
@@ -23,11 +24,12 @@ def export(
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="8-bit activations: faster. Needs the run's data.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Also measure accuracy on the run's test data.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Write a run's deployed network as ONNX or C, its votes packed into bits or trits."""
     from fedvote.export.export_run import export_run
 
-    made, accuracy = export_run(run, to, out, int8, test)
+    made, accuracy = export_run(run, to, out, int8, test, trust=trust)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
     checked = "answers not checked here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
     typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {checked}")

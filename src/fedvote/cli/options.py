@@ -16,4 +16,5 @@ Settings = Annotated[
     typer.Option("--set", metavar="A.B=C", help="Set one key of the configuration; repeatable.", autocompletion=keys),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.", autocompletion=one_of("auto", "cpu", "cuda"))]
+Trust = Annotated[bool, typer.Option("--trust", help="Run the FILE.py that the run folder's files name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

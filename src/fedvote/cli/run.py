@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fedvote.cli.completion import presets, run_folders
-from fedvote.cli.options import Device, Settings
+from fedvote.cli.options import Device, Settings, Trust
 
 
 def run(
@@ -25,6 +25,7 @@ def run(
         Path | None, typer.Option(help="Run folder; default: runs/NAME.", autocompletion=run_folders)
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Train one federation; write its metrics, network and report into a run folder."""
     from fedvote.report import write_report
@@ -34,7 +35,7 @@ def run(
     from fedvote.runs.simulated_run import run as run_experiment
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
-    config, folder = configure(source, settings, out, resume)
+    config, folder = configure(source, settings, out, resume, trust)
     for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0

@@ -7,6 +7,7 @@ from fedvote.codecs.float_changes import FloatChanges
 from fedvote.codecs.frame import Header, check_head, most_bytes, pack, unpack
 from fedvote.codecs.if_changed import IfChanged
 from fedvote.codecs.integers import Integers
+from fedvote.codecs.levels import Levels
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.tallies import Tallies
@@ -21,6 +22,7 @@ __all__ = [
     "Header",
     "IfChanged",
     "Integers",
+    "Levels",
     "Signed",
     "Sketch",
     "Tallies",

@@ -28,17 +28,33 @@ def encode(blocks: Blocks) -> bytes:
 
 def decode(payload: bytes, blocks: Sequence[tuple[int, Probabilities]]) -> list[Symbols]:
     """The symbols of each block; a block is given as its number of symbols and their probabilities."""
-    stream = library()
-    if len(payload) % 4:
-        raise WireError(f"{len(payload)} bytes are not whole 32-bit words")
-    try:
-        decoder = stream.stack.AnsCoder(np.frombuffer(payload, "<u4").astype(np.uint32))
-    except ValueError as error:
-        raise WireError(f"the words end in zeros, which no encoder writes ({error})") from error
-    symbols = [decoder.decode(stream.model.Categorical(p, perfect=False), count) for count, p in blocks]
-    if not decoder.is_empty():
-        raise WireError("the words are not the encoding of any symbols: some are left over or missing")
+    decoder = Decoder(payload)
+    symbols = [decoder.symbols(count, probabilities) for count, probabilities in blocks]
+    decoder.finish()
     return symbols
+
+
+class Decoder:
+    """Decodes block after block: the probabilities of a block may depend on the symbols before it."""
+
+    def __init__(self, payload: bytes):
+        self._stream = library()
+        if len(payload) % 4:
+            raise WireError(f"{len(payload)} bytes are not whole 32-bit words")
+        try:
+            self._coder = self._stream.stack.AnsCoder(np.frombuffer(payload, "<u4").astype(np.uint32))
+        except ValueError as error:
+            raise WireError(f"the words end in zeros, which no encoder writes ({error})") from error
+
+    def symbols(self, count: int, probabilities: Probabilities) -> Symbols:
+        """The next symbols."""
+        decoded: Symbols = self._coder.decode(self._stream.model.Categorical(probabilities, perfect=False), count)
+        return decoded
+
+    def finish(self) -> None:
+        """Refuse words that are left over."""
+        if not self._coder.is_empty():
+            raise WireError("the words are not the encoding of any symbols: some are left over or missing")
 
 
 def library() -> Any:

@@ -5,7 +5,8 @@ each value, in 1/65536. A smaller context uses the expected distribution.
 Eight binary or five ternary votes of one context make one symbol of the coder. There are 256 or 243 such symbols, and
 their probabilities are products. Fewer symbols take less time: an eighth, or a fifth.
 
-The first byte is the mode. 0: plain votes, if they are shorter. 1: the shares, then the coder's words.
+The first byte is the mode. 0: plain votes, if they are shorter. 1: the shares, then the coder's words. Votes have one
+encoding: the decoder refuses the longer mode.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class EntropyVotes(Codec):
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         if payload[:1] == PLAIN:
-            return self._plain.decode(payload[1:], device)
+            return self._decode_plain(payload[1:], device)
         if payload[:1] != CODED:
             raise WireError(f"{len(payload)} bytes are neither plain nor coded votes")
         shares, rest = self._read_shares(payload[1:])
@@ -69,10 +70,18 @@ class EntropyVotes(Codec):
             raise WireError("a context has votes beyond its end")
         if not np.array_equal(shares, self._shares(self._counts(padded))):
             raise WireError("the shares do not match the votes: the words were altered or cut")
+        if len(payload) > self._plain_size:
+            raise WireError("coded votes where plain ones take fewer bytes")
         digits_D = torch.empty_like(self.context, dtype=torch.uint8)
         by_context = torch.cat([padded[:0], *(padded[begin : begin + count] for begin, count in self._runs)])
         digits_D.scatter_(0, self._order, by_context)
         return self._votes_of(digits_D).to(device)
+
+    def _decode_plain(self, payload: bytes, device: torch.device | str) -> Tensor:
+        votes_D = self._plain.decode(payload, device)
+        if len(self._coded(*self._shares_and_symbols(votes_D.to(self.context.device)))) <= self._plain_size:
+            raise WireError("plain votes where coded ones take no more bytes")
+        return votes_D
 
     def weigh_one(self, x: Tensor) -> Length:
         shares, symbols = self._shares_and_symbols(x)

@@ -17,6 +17,7 @@ from fedvote.errors import WireError
 class Integers(Codec):
     tag: ClassVar[int] = 3
     dtype: ClassVar[torch.dtype | None] = torch.int16
+    signed: ClassVar[bool] = False
     count: int
 
     def encode(self, x: Tensor) -> bytes:

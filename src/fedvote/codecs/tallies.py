@@ -54,7 +54,7 @@ class Tallies(Codec):
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         mode, rest = payload[:1], payload[1:]
         if mode == PLANES:
-            return Integers(self.count).decode(rest, device)
+            return self._decode_planes(rest, device)
         if mode == AGAINST:
             _, rest = read_reference(rest, self.reference)
         if mode not in (CODED, AGAINST) or len(rest) < VALUES.size:
@@ -69,7 +69,15 @@ class Tallies(Codec):
         x = contexts.undo(torch.from_numpy(numbers.astype(np.int16)))
         if values != self._values(x) or not np.array_equal(shares, _shares(contexts.counts(x, values))):
             raise WireError("the shares do not match the numbers: the words were altered or cut")
+        if len(payload) > self._plain_size(x):
+            raise WireError("coded numbers where bit planes take fewer bytes")
         return x.to(device)
+
+    def _decode_planes(self, payload: bytes, device: torch.device | str) -> Tensor:
+        x = Integers(self.count).decode(payload, device)
+        if self.reference is None and self.encode(x)[:1] != PLANES:
+            raise WireError("bit planes where coded numbers take no more bytes")
+        return x
 
     def weigh_one(self, x: Tensor) -> Length:
         plain_size = self._plain_size(x)

@@ -27,10 +27,15 @@ MANY = 2**17  # votes: from here on, finer steps are worth it
 Expected = npt.NDArray[np.float64]
 
 
-def contexts(level_D: Tensor, levels: int, numbers_D: Tensor, alphabet: Alphabet) -> tuple[Tensor, Expected]:
-    """Each vote's context, and the expected probability of each value in each context."""
+def contexts(
+    level_D: Tensor, levels: int, numbers_D: Tensor, alphabet: Alphabet, values_L: Expected | None = None
+) -> tuple[Tensor, Expected]:
+    """Each vote's context, and the expected probability of each value in each context.
+
+    `values_L`: 2 p - 1 for each level, if levels are not spaced evenly.
+    """
     fine, limit = (2, 24) if len(level_D) >= MANY else (0, 6)
-    p_L, side_L = (torch.from_numpy(values).to(level_D.device) for values in of_levels(levels, alphabet))
+    p_L, side_L = (torch.from_numpy(values).to(level_D.device) for values in of_levels(levels, alphabet, values_L))
     index_D = level_D.int()
     entry_D = p_L.index_select(0, index_D).bitwise_left_shift_(U_BITS).bitwise_or_(numbers_D >> (BITS - U_BITS))
     context_D = table(alphabet, fine, limit, level_D.device).index_select(0, entry_D)
@@ -48,11 +53,15 @@ def by_random_number(numbers_D: Tensor) -> tuple[Tensor, Expected]:
     return context_D.to(torch.uint8), np.tile([0.25, 0.5, 0.25], ((BITS << fine) + 1, 1))
 
 
-def of_levels(levels: int, alphabet: Alphabet) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+def of_levels(
+    levels: int, alphabet: Alphabet, values_L: Expected | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """For each level: the first bits of p, or of (1 + |w|) / 2, and the sign of w plus 1."""
-    top, level_L = levels - 1, np.arange(levels)
-    offset_L = 2 * level_L - top
-    p_L = (level_L << P_BITS) // top if alphabet == BINARY else ((top + abs(offset_L)) << P_BITS) // (2 * top)
+    # w = offset / top, in whole numbers
+    top, offset_L = levels - 1, 2 * np.arange(levels) - (levels - 1)
+    if values_L is not None:
+        top, offset_L = 2**20, np.rint(values_L * 2**20).astype(np.int64)
+    p_L = ((top + (offset_L if alphabet == BINARY else abs(offset_L))) << P_BITS) // (2 * top)
     return p_L.clip(1, 2**P_BITS - 1).astype(np.int32), (np.sign(offset_L) + 1).astype(np.uint8)
 
 

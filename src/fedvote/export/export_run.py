@@ -22,19 +22,20 @@ CALIBRATED_ON = 200  # training inputs that set the ranges of 8-bit activations
 
 
 def export_run(
-    run: Path, to: str = "onnx", out: Path | None = None, int8: bool = False, test: bool = False
+    run: Path, to: str = "onnx", out: Path | None = None, int8: bool = False, test: bool = False, trust: bool = False
 ) -> tuple[Exported, float | None]:
     """Export the network of `run`, a run folder or a network file. Returns the export and its test accuracy.
 
     `int8`: 8-bit activations; `test`: measure the accuracy (else None). Both need the folder and the run's data.
+    `trust`: run the FILE.py that the run's files name.
     """
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
     write, accuracy = FORMATS[to]
     if test and to == "c" and not can_compile():
         raise ConfigError("--test needs a C compiler for C files, and there is none: install one, or omit --test")
-    network = load_network(run)
-    data = _data(run) if int8 or test else None
+    network = load_network(run, trust=trust)
+    data = _data(run, trust) if int8 or test else None
     inputs = None
     if int8 and data:
         order = torch.randperm(len(data.train), generator=Key(0).torch("int8"))
@@ -44,8 +45,8 @@ def export_run(
     return exported, accuracy(exported.path, data.test) if test and data else None
 
 
-def _data(run: Path) -> Dataset:
-    config = RunFolder(run).config() if run.is_dir() else None
+def _data(run: Path, trust: bool) -> Dataset:
+    config = RunFolder(run, trust).config() if run.is_dir() else None
     if config is None:
         raise ConfigError(f"{run} is no run folder, so its data are unknown: give the folder with config.toml")
     return dataset(config.data.name)

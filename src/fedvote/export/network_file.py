@@ -20,11 +20,13 @@ from fedvote.export.network_header import CODECS, DTYPES, About
 from fedvote.federation import Federation, Snapshot
 from fedvote.models import MODELS, make_model
 from fedvote.network.network import Network
+from fedvote.registry import check_trust, files_in
 from fedvote.runs.config import ModelConfig
-from fedvote.runs.folder import NETWORK, RunFolder
+from fedvote.runs.folder import NETWORK
 from fedvote.system.tensor_file import save_tensors
 
 STATISTICS = "statistics/"
+WEIGHTS_A_BYTE = 8  # at most, in any packing
 
 
 class Deployed(nn.Module):
@@ -96,23 +98,22 @@ def save_network(
 
 
 def load_network(
-    path: Path | str, module: nn.Module | None = None, keep_float: Sequence[str] | None = None
+    path: Path | str, module: nn.Module | None = None, keep_float: Sequence[str] | None = None, trust: bool = False
 ) -> Deployed:
     """Load the deployed network from a run folder or a network file, in evaluation mode.
 
-    `module`: the network, if it has no name; `keep_float`: as in training. A network file cannot make this run foreign
-    code: a network from FILE.py:NAME is built only if config.toml in the run folder names it.
+    `module`: the network, if it has no name; `keep_float`: as in training. No file can make this run its author's code:
+    a network from FILE.py:NAME is built only if this process has run that file before, or with `trust`.
     """
     if not Path(path).exists():
         raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")
-    folder = RunFolder(Path(path)) if Path(path).is_dir() else None
-    path = Path(path) / NETWORK if folder else Path(path)
+    path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
     if not path.is_file():
         raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run")
     with _errors_named(path):
         about, tensors = _read(path)
     network = Network(
-        _make(path, about, folder) if module is None else module,
+        _make(path, about, tensors, trust) if module is None else module,
         keep_float=about.keep_float if keep_float is None else keep_float,
     )
     floats = tensors.pop("float")
@@ -159,14 +160,23 @@ def _read(path: Path) -> tuple[About, dict[str, Tensor]]:
     return about, tensors
 
 
-def _make(path: Path, about: About, folder: RunFolder | None) -> nn.Module:
-    """Build the network that a file names: one of fedvote's, or one that the run's own config.toml names."""
+def _make(path: Path, about: About, tensors: dict[str, Tensor], trust: bool) -> nn.Module:
+    """Build the network that a file names: one of fedvote's, or a user's own, if its code may run."""
     if about.model is None:
         raise ConfigError(f"{path} is of a network without a name: pass it as `module`, as it was before training")
-    if about.model not in MODELS and (folder is None or folder.model() != about.model):
+    if about.model not in MODELS:
+        if not trust:
+            check_trust(path, files_in(about.model))
+        return make_model(about.model, about.shape, len(about.classes))
+    with torch.device("meta"):  # shapes without memory: the file may claim inputs of any size
+        claimed = sum(
+            weight.numel() for weight in make_model(about.model, about.shape, len(about.classes)).parameters()
+        )
+    held = len(tensors["float"]) + WEIGHTS_A_BYTE * len(tensors["voted"])
+    if claimed > held:
         raise ConfigError(
-            f"{path} is of the network {about.model!r}, foreign code that no file may have run; expected one of "
-            f"{', '.join(MODELS)}, or a run whose config.toml names it: give that folder, or pass it as `module`"
+            f"{path} is of another network than it claims: {about.model} for inputs of shape {tuple(about.shape)} has "
+            f"{claimed:,} weights, and the file holds {held:,} at most; get an undamaged file"
         )
     return make_model(about.model, about.shape, len(about.classes))
 

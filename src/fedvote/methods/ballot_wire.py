@@ -1,7 +1,8 @@
 """FedVote on the wire: ballots up, the soft vote down.
 
 The entropy coder predicts a ballot from the broadcast and from its client's shared random numbers. It predicts a soft
-vote from the previous round's, if the receiver has that one.
+vote from the previous round's, if the receiver has that one, and a soft vote of few levels also from the shared random
+numbers that rounded it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedvote.codecs import Binary, EntropyVotes, Float32, IfChanged, Integers, Tallies, Ternary
-from fedvote.codecs.vote_contexts import contexts
+from fedvote.codecs import Binary, EntropyVotes, Float32, IfChanged, Integers, Levels, Tallies, Ternary
+from fedvote.codecs.vote_contexts import Expected, contexts
 from fedvote.core import Codec, Message
+from fedvote.methods.soft_levels import SoftLevels
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key, shared_random
@@ -29,6 +31,7 @@ class BallotWire(Wire):
     entropy: bool  # whether messages are entropy-coded; otherwise whole bits
     floats: tuple[str, ...]  # names of the float tensors that travel beside the votes
     soft: Callable[[Message], Tensor]  # broadcast -> its normalised weights
+    levels: SoftLevels
 
     @property
     def personal(self) -> bool:
@@ -39,13 +42,18 @@ class BallotWire(Wire):
         return self.entropy
 
     def up(self, down: Message, key: Key) -> Codecs:
-        votes = ballot_codec(self.alphabet, down, key) if self.entropy else PLAIN[self.alphabet](self.network.D)
+        votes: Codec = PLAIN[self.alphabet](self.network.D)
+        if self.entropy:
+            uneven = self.levels.arcsine(int(down["levels"]) + 1)
+            votes = ballot_codec(self.alphabet, down, key, self.levels.values().double().numpy() if uneven else None)
         return {"votes": votes, **self._floats()}
 
-    def down(self, reference: Message | None = None) -> Codecs:
+    def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         level: Codec
         if not self.entropy:
             level = Integers(self.network.D)
+        elif self.levels.number:
+            level = self._few_levels(reference, key)
         elif reference is None:
             level = Tallies(self.network.D)
         else:
@@ -56,12 +64,21 @@ class BallotWire(Wire):
     def unmoved(self, down: Message) -> Message:
         return {"votes": self.soft(down)} | {name: down[name] for name in self.floats}
 
+    def _few_levels(self, reference: Message | None, key: Key | None) -> Codec:
+        D = self.network.D
+        if reference is None:
+            return Levels(D)
+        last_D, count = reference["level"], int(reference["levels"]) + 1
+        counted = Key(key.seed, key.round - 1) if key else None  # the round of the ballots
+        numbers_D = self.levels.numbers(counted, D, last_D.device) if counted else None
+        return Levels(D, last_D, count, numbers_D)
+
     def _floats(self) -> dict[str, Codec]:
         return {name: Float32(self.network.F) for name in self.floats}
 
 
-def ballot_codec(alphabet: Alphabet, down: Message, key: Key) -> EntropyVotes:
+def ballot_codec(alphabet: Alphabet, down: Message, key: Key, values_L: Expected | None = None) -> EntropyVotes:
     """The codec of one client's ballot, from what both sides know: the broadcast and the client's random numbers."""
     levels, level_D = int(down["levels"]) + 1, down["level"]
     numbers_D = shared_random(key, len(level_D), level_D.device)
-    return EntropyVotes(alphabet, *contexts(level_D, levels, numbers_D, alphabet))
+    return EntropyVotes(alphabet, *contexts(level_D, levels, numbers_D, alphabet, values_L))

@@ -2,7 +2,8 @@
 
 The server keeps the soft vote p as whole numbers: level j of L stands for 2 p - 1 = 2 j / (L - 1) - 1. The paper's M
 clients are a cohort of K here. K equal binary votes need L = K + 1 levels, K equal ternary votes 2 K + 1: no loss.
-Votes of unequal weight, and p^(0), are rounded to a grid. So the server continues from exactly what clients decode.
+Votes of unequal weight, and p^(0), are rounded to a grid. With `levels`, every tally is rounded to so few levels before
+it is broadcast: fewer bits, more noise. Either way the server continues from exactly what clients decode.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
 from fedvote.method import AllAtOnce, Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
+from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.network.network import Network
 from fedvote.quantize import (
     BINARY,
@@ -29,7 +31,6 @@ from fedvote.quantize import (
     Normalisation,
     Tanh,
     clip,
-    from_level,
     plurality,
     round_by_shared_random,
     soft_vote,
@@ -55,6 +56,9 @@ class FedVote(Method):
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
+    levels: int = 0  # of the soft vote that is broadcast: 2 to 256; 0: all that the tally has, as in the paper
+    level_rounding: Rounding = "nearest"  # of the soft vote to these levels; or "random": without bias
+    level_spacing: Spacing = "arcsine"  # equally far apart for the noise of votes; or "even": in p
     coding: Coding = "entropy"  # or "plain": whole bits
     train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
 
@@ -64,10 +68,17 @@ class FedVote(Method):
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
+        if self.grid <= self.levels:
+            raise ConfigError(f"levels is {self.levels}, expected fewer than the {self.grid} levels of the grid")
+        self.soft_levels  # noqa: B018 - checks them
 
     @property
     def alphabet(self) -> Alphabet:
         return ALPHABETS[self.votes]
+
+    @property
+    def soft_levels(self) -> SoftLevels:
+        return SoftLevels(self.levels, self.level_rounding, self.level_spacing, self.p_min)
 
     def init(self, network: Network, clients: int) -> State:
         # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation
@@ -118,34 +129,37 @@ class FedVote(Method):
         flipped = (before["plurality"] != after["plurality"]).float().mean()
 
         # |2 p - 1|: 0 for an even split, 1 for a unanimous vote
-        decided = from_level(after["level"], int(after["levels"]) + 1).abs().mean()
+        decided = self.soft_levels.value(after["level"], int(after["levels"]) + 1).abs().mean()
         return {"weights_flipped": float(flipped), "votes_decided": float(decided)}
 
     def models(self, state: State) -> dict[str, Weights]:
+        votes_D = state["plurality"]
+        if bool((votes_D.abs() > 1).any()) or (0 not in self.alphabet and not bool(votes_D.all())):
+            raise WireError(f"the plurality has votes other than {', '.join(map(str, self.alphabet))}")
         return {
             "deployed": Weights(state["plurality"].float(), state["float"]),
             "float": Weights(self.soft(state), state["float"]),
         }
 
     def wire(self, network: Network) -> BallotWire:
-        return BallotWire(network, self.alphabet, self.coding == "entropy", self._floats, self.soft)
+        return BallotWire(network, self.alphabet, self.coding == "entropy", self._floats, self.soft, self.soft_levels)
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
         highest, limit = int(message["level"].max()), int(message["levels"])
         if not highest <= limit or limit < 1:
             raise WireError(f"the soft vote has level {highest}, expected at most {limit}, and that to be 1 or more")
-        return clip(from_level(message["level"], limit + 1), self.p_min)
+        return clip(self.soft_levels.value(message["level"], limit + 1), self.p_min)
 
     def next_state(
         self, state: State, key: Key, soft_VD: Tensor, hard_VD: Tensor, lambda_K: Tensor, clients: Sequence[int]
     ) -> State:
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-        levels = self._levels(lambda_K)
+        level_D, levels = self._rounded(soft_vote(soft_VD, self.alphabet), lambda_K, key)
         clients_K = torch.tensor(clients, device=soft_VD.device)
         return state | {
             # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
-            "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
+            "level": level_D,
             "levels": torch.full_like(state["levels"], levels - 1),
             # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
             "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
@@ -171,6 +185,13 @@ class FedVote(Method):
     @property
     def _floats(self) -> tuple[str, ...]:
         return ("float",) if self.train_float else ()
+
+    def _rounded(self, soft_D: Tensor, lambda_K: Tensor, key: Key) -> tuple[Tensor, int]:
+        """The soft vote as levels, and the number of levels: all that the tally has, or the few that are asked for."""
+        every = self._levels(lambda_K)
+        if not self.levels or every < self.levels:
+            return to_level(soft_D, every), every
+        return self.soft_levels.round(soft_D, key), self.levels
 
     def _levels(self, lambda_K: Tensor) -> int:
         """L: the number of values that a count of equal votes can take; otherwise the grid."""

@@ -39,7 +39,7 @@ class FloatWire(Wire):
     def up(self, down: Message, key: Key) -> Codecs:
         return self.uplink
 
-    def down(self, reference: Message | None = None) -> Codecs:
+    def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         def codec(name: str, count: int) -> Codec:
             last = reference[name] if reference else None
             return IfChanged(FloatChanges(count, last, self.step) if self.keeps_broadcast else Float32(count), last)

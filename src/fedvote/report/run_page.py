@@ -94,7 +94,7 @@ def read_run(folder: Path, name: str) -> Run:
 def read_config(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML ({error}): restore it or run the experiment again.") from error
 
 
@@ -114,7 +114,7 @@ def read_clients(path: Path) -> Clients | None:
         hostile = frozenset(str(client) for client in raw.get("hostile", ()))
         if any(len(row) != len(classes) for row in counts):
             raise ValueError("a row of counts and the list of classes differ in length")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path} does not hold classes and a row of counts for each client ({error!r}): "
             "delete it to leave that section out, or run the experiment again."

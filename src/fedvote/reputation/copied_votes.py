@@ -26,8 +26,7 @@ def copied_votes(ballots: Ballots, alike_KK: Tensor, key: Key) -> Tensor:
     K, D = ballots.votes_KD.shape
     places_n = sample(alike_KK, D, min(SAMPLE, LARGEST // K)).to(device)
     votes_Kn, soft_n = ballots.votes_KD[:, places_n], ballots.soft_D[places_n]
-    keys = [Key(key.seed, key.round, client) for client in ballots.clients_K.tolist()]
-    random_Kn = (shared_random_at(each, places_n.to(torch.int32, copy=True)) for each in keys)
+    random_Kn = (shared_random_at(key.of(client), places_n) for client in ballots.clients_K.tolist())
     rounded_Kn = torch.stack([ROUNDING[alphabet](soft_n, as_uniform(random_n)) for random_n in random_Kn])
     agree_KK = torch.zeros((K, K), dtype=torch.float64, device=device)
     for value in alphabet:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 
 from fedvote.core import State
-from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
+from fedvote.errors import ConfigError, WireError
+from fedvote.federation import Federation, Snapshot
+from fedvote.rounds import HELD, Round
+from fedvote.system.device import repeatable
 from fedvote.system.tensor_file import save_tensors
+from fedvote.wire import frames
 
 
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
@@ -35,6 +39,8 @@ def _unshared(tensors: State) -> State:
 def load_snapshot(path: Path) -> Snapshot:
     with _opened(path) as file:
         round, record = int(file.metadata()["round"]), json.loads(file.metadata()["record"])
+        if not isinstance(record, dict) or record.get("round") != round:
+            raise ValueError(f"its record is not of round {round}")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     parts = {
         part: {n.removeprefix(part): t for n, t in tensors.items() if n.startswith(part)}
@@ -49,10 +55,45 @@ def saved_round(path: Path) -> int:
         return int(file.metadata()["round"])
 
 
+def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> None:
+    """Refuse a checkpoint that this federation's rounds cannot have made: other tensors, NaN, or votes that are none."""
+    method, network, clients = federation.method, federation.network.to(federation.device), len(federation.owned)
+    round, state = Round(method, network, federation.key(snapshot.round + 1)), snapshot.to(federation.device).state
+    try:
+        with repeatable():
+            expected = method.init(network, clients)
+            if any(name.startswith(HELD) for name in state):
+                expected = expected | {HELD + name: value for name, value in method.broadcast(expected).items()}
+            _check_tensors(state, {name: (value.dtype, value.shape) for name, value in expected.items()})
+            if snapshot.memory:  # over a network, clients keep it
+                one = method.memory(network)
+                _check_tensors(snapshot.memory, {name: (v.dtype, (clients, *v.shape)) for name, v in one.items()})
+            method.models(state)
+            (frame,) = frames(round.broadcast(state))
+            round.read_broadcast(frame)
+    except (ValueError, WireError) as error:
+        raise ConfigError(
+            f"{path} is not of this run, or is damaged ({error}): restore it, or delete it and start the run again"
+        ) from error
+
+
+def _check_tensors(found: State, expected: Mapping[str, tuple[torch.dtype, Sequence[int]]]) -> None:
+    if found.keys() != expected.keys():
+        raise ValueError(f"it has the tensors {', '.join(sorted(found))}, expected {', '.join(sorted(expected))}")
+    for name, (dtype, shape) in expected.items():
+        value = found[name]
+        if (value.dtype, tuple(value.shape)) != (dtype, tuple(shape)):
+            raise ValueError(
+                f"{name} is {value.dtype} of shape {tuple(value.shape)}, expected {dtype} of {tuple(shape)}"
+            )
+        if not bool(value.isfinite().all()):
+            raise ValueError(f"{name} has values that are not finite")
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, "pt") as file:
             yield file
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error

@@ -11,7 +11,7 @@ from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.plan import FlowerOptions, Plan
-from fedvote.registry import absolute_name, did_you_mean
+from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files
 from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
 
@@ -46,8 +46,12 @@ class Config(Plan):
     flower: FlowerOptions = FlowerOptions()  # noqa: RUF009  (it is frozen)
 
 
-def read(source: str, settings: Sequence[str] = ()) -> Config:
-    """Read a preset or a TOML file, and apply settings of the form `a.b=c`."""
+def read(source: str, settings: Sequence[str] = (), trust: bool = True) -> Config:
+    """Read a preset or a TOML file, and apply settings of the form `a.b=c`.
+
+    `trust`: false for files that somebody else may have written, such as the configuration in a run folder. Then no
+    FILE.py is run but those that this process has named or run before.
+    """
     known = presets()
     path = known.get(source) or Path(source)
     if not path.is_file():
@@ -58,17 +62,21 @@ def read(source: str, settings: Sequence[str] = ()) -> Config:
         text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
-    return parse(text, source, settings)
+    return parse(text, source, settings, trust)
 
 
-def parse(text: str, source: str, settings: Sequence[str] = ()) -> Config:
+def parse(text: str, source: str, settings: Sequence[str] = (), trust: bool = True) -> Config:
     """Parse a configuration; errors name `source`, where the TOML came from."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     check_order(settings)
     for setting in settings:
         apply(table, setting)
+        name_files(files_in(setting.partition("=")[2].strip("\"' ")))
+    if trust:
+        name_files(files_in(table))
+    check_trust(source, files_in(table))
     config: Config = build(Config, table)
     return config

@@ -20,6 +20,7 @@ from fedvote.federation import Federation, Snapshot
 from fedvote.models import make_model
 from fedvote.randomness import Key
 from fedvote.registry import find
+from fedvote.runs.checkpoint import check_snapshot
 from fedvote.runs.config import Config, read
 from fedvote.runs.folder import RunFolder
 
@@ -28,15 +29,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
-    """The configuration to run, and its folder. Resuming a folder without a source takes the folder's configuration."""
+def configure(
+    source: str | None, settings: Sequence[str], out: Path | None, resume: bool, trust: bool = False
+) -> tuple[Config, RunFolder]:
+    """The configuration to run, and its folder. Resuming a folder without a source takes the folder's configuration.
+
+    `trust`: the folder's configuration may run the FILE.py that it names.
+    """
     if resume and source is None and out is not None:
-        folder = RunFolder(out)
+        folder = RunFolder(out, trust)
         if not folder.config_file.is_file():
             raise ConfigError(f"{out} holds no run to resume: name the preset or file to run")
-        return read(str(folder.config_file), settings), folder
+        return read(str(folder.config_file), settings, trust), folder
     source = "quickstart" if source is None else source
-    return read(source, settings), RunFolder(out or Path("runs") / Path(source).stem)
+    return read(source, settings), RunFolder(out or Path("runs") / Path(source).stem, trust)
 
 
 def warnings_for(config: Config, folder: RunFolder) -> list[str]:
@@ -105,6 +111,8 @@ def record(
     Checkpoints take at most this share of the time: some methods keep gigabytes for their clients. So not every round
     may have one. A run that is cut off resumes from the last checkpoint.
     """
+    if since is not None:
+        check_snapshot(folder.checkpoint_file, since, federation)
     snapshot, saved, cost = since, -math.inf, 0.0
     for snapshot in snapshots:
         folder.add(snapshot)

@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from filelock import FileLock, Timeout
 from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
-from fedvote.registry import absolute_name
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, read
 from fedvote.runs.environment import environment
@@ -31,6 +29,12 @@ RUN_NAME = "run-name"  # the file with the random name of a run over a network
 ELSEWHERE = "brought by clients and server"  # in environment.json: the configuration does not name the data
 LOCK = ".lock"  # an empty file, locked while a run is in progress, and never deleted
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+KINDS: dict[str, Any] = {  # of values in a record; a number may be None if it was not finite
+    **dict.fromkeys(("accuracy", "accuracy_calibrated", "accuracy_float", "loss"), (int, float, type(None))),
+    **dict.fromkeys(("uplink_bytes", "downlink_bytes", "seconds"), (int, float)),
+    **dict.fromkeys(("clients", "counted", "absent", "returned", "turned_away"), list),
+    **dict.fromkeys(("refused", "failed", "late", "second", "vote_weight", "measured"), dict),
+}
 _locked: dict[Path, FileLock] = {}  # folder -> lock, of the runs in this process
 
 
@@ -42,6 +46,7 @@ class RunFolder:
     """
 
     path: Path
+    trust: bool = False  # whether its configuration may run FILE.py that this process has not run before
 
     @property
     def config_file(self) -> Path:
@@ -65,15 +70,7 @@ class RunFolder:
             return None
         if not self.config_file.stat().st_size:
             raise ConfigError(f"{self.config_file} is empty, expected the configuration of the run: restore it")
-        return read(str(self.config_file))
-
-    def model(self) -> str | None:
-        """The network's name in the configuration. Nothing else is checked, and no code of the user's is run."""
-        try:
-            name = tomllib.loads(self.config_file.read_text(encoding="utf-8"))["model"]["name"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return absolute_name(str(name))
+        return read(str(self.config_file), trust=self.trust)
 
     def begun(self) -> bool:
         """Whether a round is finished. A run that failed before its first round may restart with other settings."""
@@ -82,6 +79,7 @@ class RunFolder:
     def changed(self, config: Config) -> list[str]:
         """The user's Python files that have changed since the run in the folder began."""
         before = self._environment().get("files", {}) if self.begun() else {}
+        before = before if isinstance(before, dict) else {}
         return [file for file, now in own_files(config).items() if before.get(file, now) != now]
 
     def check(self, config: Config) -> None:
@@ -113,8 +111,7 @@ class RunFolder:
         """The content of environment.json; empty if there is none."""
         if not self.environment_file.is_file():
             return {}
-        content: dict[str, Any] = json.loads(self.environment_file.read_text(encoding="utf-8"))
-        return content
+        return read_table(self.environment_file)
 
     def claim(self, config: Config, resume: bool) -> Snapshot | None:
         """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten but by `resume`."""
@@ -248,9 +245,8 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
     for index, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-            if not isinstance(record["round"], int):
-                raise TypeError("its round is not a whole number")
-        except (ValueError, KeyError, TypeError) as error:
+            _check_types(record)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if index == len(lines):
                 return  # the run was killed while it wrote this line
             raise ConfigError(
@@ -258,6 +254,26 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
                 "restore it, or run the experiment again."
             ) from error
         yield record
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of a run folder."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise TypeError(f"it holds a {type(content).__name__}")
+    except (ValueError, TypeError, RecursionError, OSError) as error:
+        raise ConfigError(f"{path} is damaged ({error}), expected a JSON object: restore it or delete it") from error
+    return content
+
+
+def _check_types(record: Mapping[str, Any]) -> None:
+    """TypeError if a value of a record, which others compute with, has another type than it is written with."""
+    if type(record["round"]) is not int:
+        raise TypeError("its round is not a whole number")
+    for name, value in record.items():
+        if (kind := KINDS.get(name)) and not isinstance(value, kind):
+            raise TypeError(f"its {name} is {value!r}")
 
 
 def uncounted(record: Mapping[str, Any]) -> bool:

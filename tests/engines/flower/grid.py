@@ -163,13 +163,17 @@ def grid_of(clients: int) -> FakeGrid:
 
 
 def elect(
-    config: Config, grid: FakeGrid, folder: Path, allowed: Mapping[str, str] | None = None
+    config: Config,
+    grid: FakeGrid,
+    folder: Path,
+    allowed: Mapping[str, str] | None = None,
+    secret: bytes | None = None,
 ) -> Generator[Snapshot, None, None]:
-    """A run over this grid, into a folder, resumed if it is there."""
+    """A run over this grid, into a folder, resumed if it is there. Its secret is the simulator's, if none is given."""
     federation, run_folder = planned(config, "cpu"), RunFolder(folder)
     since = run_folder.claim(config, resume=True)
     try:
-        server = Server(federation, config, folder, grid, allowed, grid.clock, grid.sleep)
+        server = Server(federation, config, folder, grid, allowed, grid.clock, grid.sleep, secret or federation.secret)
         yield from record(federation, run_folder, since, server.run(since))
     finally:
         run_folder.release()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from fedvote.engines.simulate import Simulation
 from fedvote.federation import Snapshot
@@ -27,8 +29,12 @@ METHODS = {
 }
 
 
-def in_the_simulator(config: Config) -> list[Snapshot]:
-    return list(Simulation(planned(config, "cpu")).run())
+SECRET = bytes(range(32))
+
+
+def in_the_simulator(config: Config, secret: bytes | None = None) -> list[Snapshot]:
+    federation = planned(config, "cpu")
+    return list(Simulation(replace(federation, secret=secret or federation.secret)).run())
 
 
 @pytest.mark.parametrize("settings", METHODS.values(), ids=list(METHODS))
@@ -39,3 +45,14 @@ def test_both_engines_agree_to_the_bit(settings: tuple[str, ...], tmp_path: Path
         assert_same(a.state, b.state)
         for name in a.record.keys() - {"seconds", "seconds_training"}:
             assert a.record[name] == b.record[name], name
+
+
+@pytest.mark.parametrize("method", ["fedvote", "fedpaq"])
+def test_engines_that_are_given_one_secret_agree_to_the_bit_and_another_secret_gives_other_bits(
+    method: str, tmp_path: Path
+) -> None:
+    config = small(f"method={method}", "rounds=2")
+    simulated = in_the_simulator(config, SECRET)[-1].state
+    assert_same(simulated, list(elect(config, grid_of(4), tmp_path, secret=SECRET))[-1].state)
+    other = in_the_simulator(config)[-1].state
+    assert any(not torch.equal(simulated[name], other[name]) for name in simulated)

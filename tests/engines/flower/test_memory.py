@@ -8,7 +8,10 @@ import pytest
 import torch
 from flwr.app import Message, RecordDict
 
+from fedvote.engines.flower.client import memory_file
 from fedvote.engines.flower.client_memory import Memory
+from fedvote.engines.flower.tasks import Problem, Task
+from fedvote.errors import ConfigError
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
 from tests.engines.flower.test_reference import lacks_reference
 from tests.toy import assert_same
@@ -58,3 +61,16 @@ def test_a_client_whose_memory_was_damaged_is_sent_the_whole_broadcast(tmp_path:
         file.write_bytes(file.read_bytes()[:-9])
     grid.behave = dict.fromkeys(grid.nodes, damaged)
     assert next(run).record["counted"] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("run", ["../../x", "/etc/x", "", "a/b", "..", "A0", "0" * 65, "a\n", "run"])
+def test_a_server_cannot_choose_where_a_client_writes(run: str, tmp_path: Path) -> None:
+    task = Task(Problem("", (1, 8, 8), 10, run=run), 1, 3, b"")
+    with pytest.raises(ConfigError, match="expected up to 64 hex digits"):
+        memory_file({"memory": str(tmp_path)}, task)
+
+
+def test_a_memory_is_named_by_its_run_and_client(tmp_path: Path) -> None:
+    task = Task(Problem("", (1, 8, 8), 10, run="0123456789abcdef"), 1, 3, b"")
+    assert memory_file({"memory": str(tmp_path)}, task) == tmp_path / "0123456789abcdef-3.safetensors"
+    assert memory_file({}, task) is None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fedvote.engines.flower.local_federation import LocalFederation
 from fedvote.engines.flower.processes import Processes
 
 PARENT = """
@@ -89,3 +90,20 @@ def test_a_program_gets_the_environment_and_its_log_is_kept(tmp_path: Path) -> N
         programs.start("program", [sys.executable, "-c", code]).wait()
         assert programs.ended() == ["program"]
     assert programs.tail("program") == f"blue {'HOME' in os.environ}" and programs.tail("other") == ""
+
+
+def test_logs_and_the_database_are_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the process's own mask would let others read them."""
+    mask = os.umask(0)
+    try:
+        with Processes(tmp_path) as programs:
+            programs.start("true", ["true"]).wait()
+        federation = LocalFederation(tmp_path / "federation", 1, tls=False)
+        (tmp_path / "federation").mkdir()
+        monkeypatch.setattr(Processes, "start", lambda *_: None)
+        monkeypatch.setattr(LocalFederation, "_wait_for", lambda *_: None)
+        federation.start_superlink()
+    finally:
+        os.umask(mask)
+    for file in (tmp_path / "true.log", tmp_path / "federation" / "superlink.db"):
+        assert file.stat().st_mode & 0o777 == 0o600, file

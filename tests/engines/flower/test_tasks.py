@@ -32,7 +32,7 @@ def test_a_task_and_its_answer_arrive_as_they_were(chunked: int, monkeypatch: py
     monkeypatch.setattr(frame_record, "CHUNKED", chunked)
     FakeGrid()
     frame = bytes(range(256)) * 50
-    task = Task(PROBLEM, 7, 3, frame)
+    task = Task(PROBLEM, 7, 3, frame, bytes(range(32)))
     message = over_the_wire(task_message(task, 100, 60.0))
     assert read_task(message) == task
     assert read_reply(over_the_wire(reply_message(Ballot(frame), message))) == Ballot(frame)

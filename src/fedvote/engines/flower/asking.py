@@ -28,7 +28,8 @@ class Asker:
         for client in sorted((poll.askable() & online.keys()) - self.mailbox.awaited(poll.round)):
             broadcast = round.broadcast(client in self.holders)
             ttl = time_to_live(self.deadline, poll.failures[client])
-            nbytes = self.mailbox.send(Task(self.problem, poll.round, client, broadcast), online[client], ttl)
+            task = Task(self.problem, poll.round, client, broadcast, round.secret(client))
+            nbytes = self.mailbox.send(task, online[client], ttl)  # to the node with this client's public key alone
             if nbytes:
                 poll.broadcasts.append(len(broadcast))
                 poll.task_bytes += nbytes

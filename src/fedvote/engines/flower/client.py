@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,12 +16,14 @@ from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.tasks import Problem, Task
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
+from fedvote.randomness import Key
 from fedvote.rounds import Round
 from fedvote.runs.config import parse
 from fedvote.runs.folder import digest
 from fedvote.system.device import repeatable
 from fedvote.wire import frames, write
 
+RUN_NAMES = re.compile("[0-9a-f]{1,64}")
 NODE_KEYS = ("data", "memory", "device")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 
@@ -30,9 +33,9 @@ def take_turn(task: Task, context: Context) -> bytes:
     node = context.node_config
     _check_keys(node)
     federation, train = _site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
-    key = federation.key(task.round, task.client)
-    round = Round(federation.method, federation.placed(), federation.key(task.round))
-    memory = Memory(context.state, _memory_file(node, task))
+    key = Key(federation.plan.seed, task.round, task.client, task.secret)
+    round = Round(federation.method, federation.placed(), key)
+    memory = Memory(context.state, memory_file(node, task))
     with repeatable():
         remembered = memory.before(task.round, round.method.memory(round.network))
         broadcast = round.read_broadcast(task.broadcast, _reference(federation, round, memory))
@@ -58,9 +61,13 @@ def _check_keys(node: UserConfig) -> None:
         )
 
 
-def _memory_file(node: UserConfig, task: Task) -> Path | None:
+def memory_file(node: UserConfig, task: Task) -> Path | None:
     if "memory" not in node:
         return None
+    if not RUN_NAMES.fullmatch(task.problem.run):  # the server chose it: it must not lead out of the folder
+        raise ConfigError(
+            f"the server calls its run {task.problem.run!r}, expected up to 64 hex digits: ask its operator"
+        )
     return Path(str(node["memory"])) / f"{task.problem.run}-{task.client}.safetensors"
 
 

@@ -26,6 +26,7 @@ from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import write
 
 CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"
+DATABASE = "superlink.db"
 APP = """\
 [project]
 name = "fedvote-app"
@@ -111,6 +112,7 @@ class LocalFederation:
 
     def start_superlink(self) -> None:
         """Start the SuperLink and wait until it listens. Its database keeps the nodes' identities over restarts."""
+        (self.folder / DATABASE).touch(0o600)  # it holds all messages; SQLite gives its other files the same mode
         secure = ["--insecure"]
         if (files := self.certificates) is not None:
             secure = ["--ssl-ca-certfile", str(files.authority), "--ssl-certfile", str(files.server),
@@ -118,7 +120,7 @@ class LocalFederation:
         self.programs.start(
             SUPERLINK,
             ["flower-superlink", *secure, "--host", "127.0.0.1", "--port", str(self.port),
-             "--database", str(self.folder / "superlink.db"), "--disable-runtime-dependency-installation"],
+             "--database", str(self.folder / DATABASE), "--disable-runtime-dependency-installation"],
             self.folder,
         )  # fmt: skip
         self._wait_for(SUPERLINK, self.port)

@@ -37,7 +37,7 @@ class Processes:
 
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a program in its own session: Ctrl-C reaches only us, and we stop the programs in order."""
-        with self.log(name).open("ab") as log:
+        with open(self.log(name), "ab", opener=_for_the_owner) as log:
             self.running[name] = subprocess.Popen(
                 command, cwd=cwd, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
@@ -79,6 +79,11 @@ class Processes:
         """The end of a log."""
         log = self.log(name)
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    """Open a file that no other user of the machine may read."""
+    return os.open(path, flags, 0o600)
 
 
 @contextlib.contextmanager

@@ -111,7 +111,7 @@ def load_roster(folder: Path, clients: int, allowed: Mapping[str, str] | None = 
         numbers = {str(line).partition(" ")[0]: int(number) for line, number in lines.items()}
         if len(set(numbers.values())) < len(lines) or not set(numbers.values()) <= set(range(clients)):
             raise ValueError(f"its numbers are not distinct, or not from 0 to {clients - 1}")
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise ConfigError(
             f"{path} does not say which node is which client ({error}): restore it, or delete it; "
             "nodes then get new numbers, with the reputations of the nodes that had them before"

@@ -9,7 +9,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 
 from flwr.serverapp import Grid
@@ -22,6 +22,7 @@ from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
+from fedvote.engines.flower.secret_file import keep_secret
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import ConfigError, FedVoteError
@@ -48,13 +49,15 @@ class Server:
     allowed: Mapping[str, str] | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    secret: InitVar[bytes | None] = None  # of a new run; None: the operating system draws it
     attendance: Attendance = field(init=False)
     mailbox: Mailbox = field(init=False)
     asker: Asker = field(init=False)
     _last_said: str = ""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, secret: bytes | None) -> None:
         _check_attack(self.federation)
+        self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
 

@@ -36,6 +36,10 @@ class ServerRound:
         """The frame for a client: short if it holds the reference, which is the last broadcast, else whole."""
         return self._changes if holds_reference else self._whole
 
+    def secret(self, client: int) -> bytes:
+        """The secret that the server shares with this client alone."""
+        return self.round.key.of(client).secret
+
     def read(self, frame: bytes, client: int) -> Delivery:
         """The ballot in a frame; WireError if it is not this client's ballot of this round."""
         with repeatable():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 
@@ -37,6 +37,7 @@ class Task:
     round: int
     client: int
     broadcast: bytes
+    secret: bytes = field(default=b"", repr=False)  # of this client, for the whole run: it rounds by it
 
 
 def task_message(task: Task, node: int, ttl: float) -> Message:
@@ -60,7 +61,7 @@ def task_message(task: Task, node: int, ttl: float) -> Message:
             "version": fedvote.__version__,
         }
     )
-    turn = ConfigRecord({"round": task.round, "client": task.client, "nonce": os.urandom(16)})
+    turn = ConfigRecord({"round": task.round, "client": task.client, "secret": task.secret, "nonce": os.urandom(16)})
     content = RecordDict({PROBLEM: about, TASK: turn, BROADCAST: frame_record(task.broadcast)})
     return Message(content, node, MessageType.TRAIN, ttl=ttl, group_id=str(task.round))
 
@@ -82,4 +83,5 @@ def read_task(message: Message) -> Task:
         tuple(zip(about["files"], about["digests"], strict=True)),  # type: ignore[arg-type, misc]
     )
     round, client = int(turn["round"]), int(turn["client"])  # type: ignore[arg-type]
-    return Task(problem, round, client, read_frame(message.content, BROADCAST))
+    secret = bytes(turn["secret"])  # type: ignore[arg-type]
+    return Task(problem, round, client, read_frame(message.content, BROADCAST), secret)

@@ -1,0 +1,115 @@
+"""A checkpoint from disk is used only if rounds of this federation can have made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fedvote import ConfigError
+from fedvote.core import State
+from fedvote.federation import Snapshot
+from fedvote.runs.checkpoint import load_snapshot, save_snapshot
+from fedvote.runs.config import read
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.simulated_run import run
+
+SETTINGS = ["rounds=2", "federation.clients=2", "local.steps=1", "local.batch=20", "engine.evaluate_every=9"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    list(run(read("quickstart", [*SETTINGS, "method.reputation=camps"]), RunFolder(folder), device="cpu"))
+    return folder
+
+
+def resume(folder: Path, changed: Callable[[State], None], tmp_path: Path) -> None:
+    """Resume a copy of the run from a changed checkpoint."""
+    snapshot = load_snapshot(folder / "checkpoint.safetensors")
+    changed(snapshot.state)
+    for name in ("config.toml", "metrics.jsonl"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    save_snapshot(tmp_path / "checkpoint.safetensors", snapshot)
+    config = read("quickstart", [*SETTINGS, "method.reputation=camps", "rounds=3"])
+    list(run(config, RunFolder(tmp_path), device="cpu", resume=True))
+
+
+def test_an_unchanged_checkpoint_is_resumed(finished: Path, tmp_path: Path) -> None:
+    resume(finished, lambda state: None, tmp_path)
+    assert len(RunFolder(tmp_path).metrics()) == 3
+
+
+def put(name: str, value: float) -> Callable[[State], None]:
+    def change(state: State) -> None:
+        state[name][..., 0] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (put("plurality", 7), "the plurality has votes other than -1, 1"),
+        (put("plurality", 0), "the plurality has votes other than -1, 1"),
+        (put("level", 30000), "the soft vote has level 30000"),
+        (put("level", -1), "integers from 0 to 32767"),
+        (put("float", float("nan")), "float has values that are not finite"),
+        (put("reputation/reputation", float("inf")), "reputation/reputation has values that are not finite"),
+        (lambda state: state.pop("level"), "it has the tensors .*expected .*level"),
+        (lambda state: state.update(extra=torch.zeros(3)), "it has the tensors .*extra"),
+        (lambda state: state.update(plurality=torch.ones(3, dtype=torch.int8)), r"plurality is torch.int8 of shape \(3,\)"),
+        (lambda state: state.update(level=state["level"].float()), "level is torch.float32"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_that_no_round_can_have_made_is_refused(
+    change: Callable[[State], None], sentence: str, finished: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=rf"checkpoint\.safetensors is not of this run.*{sentence}") as refusal:
+        resume(finished, change, tmp_path)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "record", ["[1]", "null", "3", '{"round": "2"}', '{"round": 9}', "[" * 100_000, "{", '{"a": 1}']
+)
+def test_a_record_that_is_none_is_one_sentence(record: str, finished: Path, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    save_file(load_file(finished / "checkpoint.safetensors"), path, {"round": "2", "record": record})
+    with pytest.raises(ConfigError, match=r"checkpoint\.safetensors is damaged"):
+        load_snapshot(path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "3", "null", "[" * 100_000, "\xff"])
+def test_a_damaged_environment_is_one_sentence(content: str, tmp_path: Path) -> None:
+    folder, config = RunFolder(tmp_path), read("quickstart")
+    folder.claim(config, resume=False)
+    folder.add(Snapshot(1, {}, {}, {"round": 1}))
+    folder.environment_file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"environment\.json is damaged") as refusal:
+        folder.changed(config)
+    folder.release()
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[" * 100_000, '{"round": true}', '{"round": 1, "uplink_bytes": "many"}', '{"round": 1, "refused": [3]}',
+     '{"round": 1, "clients": 5}', '{"round": 1, "accuracy": "good"}', "7", '"round"'],
+)  # fmt: skip
+def test_a_damaged_line_of_metrics_is_one_sentence(line: str, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.metrics_file.write_text(f"{line}\n{json.dumps({'round': 2})}\n")
+    with pytest.raises(ConfigError, match=r"Line 1 of .*metrics\.jsonl is not a JSON object") as refusal:
+        folder.metrics()
+    assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 1000
+
+
+def test_a_configuration_that_is_nested_too_deeply_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "deep.toml").write_text("seed = " + "[" * 100_000)
+    with pytest.raises(ConfigError, match="deep.toml is not TOML"):
+        read(str(tmp_path / "deep.toml"))
