@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
 
-.PHONY: demo dev test test-flower test-wheel lint types unit bench fuzz wheel clean
+.PHONY: demo dev test test-flower test-wheel lint types unit numbers bench fuzz wheel clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
@@ -35,6 +35,10 @@ types: $(DEV)
 
 unit: $(DEV)
 	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --durations=10
+
+# write the numbers of the result files into the pages; `make test` checks that they agree
+numbers: $(DEV)
+	$(BIN)/python docs/measured.py
 
 bench: $(DEV)
 	$(BIN)/fedvote bench codec

@@ -47,7 +47,7 @@ def test_every_file_that_a_page_links_to_is_there() -> None:
     root = README.parent
     pages = [*root.glob("*.md"), *(page for folder in FOLDERS for page in (root / folder).rglob("*.md"))]
     for page in pages:
-        for target in re.findall(r"\]\((?!https:)([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        for target in re.findall(r"\]\((?!https:)([^)#\s]+)", page.read_text()):
             assert (page.parent / target).exists(), (page, target)
 
 

@@ -1,0 +1,134 @@
+"""Keeps the measured numbers of the pages equal to the result files: `make numbers` rewrites them.
+
+Numbers in a sentence are a link to their result file. Its title is an expression over the file's keys, with the
+functions of result_tables.py:
+
+    [89.2 ± 0.4 %](results/x.json "last(seeds)")      a list stands for its mean and deviation
+    [24 to 30 s](results/y.json "min(times), max(times)")      a tuple has one value for each number
+
+A table stands between two comments; the first has an expression over the file's keys as well:
+
+    <!-- table of results/z.json: lines(rows, "model: {model}", "MB: {megabytes:.2f}") -->
+    <!-- end -->
+
+While its file is not there, a table keeps its lines, whose numbers are then links.
+
+Any other number with a decimal point or a unit is an error, unless the page says that nobody measured it here: a
+setting, a number of a paper, an example. `<!-- given: Dirichlet 0.5; 85.5 % (Table I) -->` lists such phrases.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from result_tables import evaluate
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/*.md", "docs/results/*.md")
+NOT_YET = ("docs/byzantine.md", "docs/results/bytes.md", "docs/results/hostile-clients.md")  # not tied to files yet
+
+FILE = r"(?:\.\./)*results/[\w./-]+\.json"
+LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')
+TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
+CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
+UNIT = r"(?:%|(?:points?|times|seconds|ms|s|kB|MB|GB|mJ|pJ)\b)"
+NUMBER = re.compile(rf"(?<![\w.,/-])\d+(?:,\d{{3}})*(?:\.\d+(?:e\d+)?(?![\w.]*\w)|(?:\.\d+)?[ \n]?{UNIT})")
+SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    found = [page for pattern in PAGES for page in sorted(root.glob(pattern))]
+    return [page for page in found if str(page.relative_to(root)) not in NOT_YET]
+
+
+def problems(text: str, folder: Path) -> list[str]:
+    """A sentence for everything on a page in this folder that differs from the files, or comes from nowhere."""
+    now = rewritten(text, folder)
+    pairs = zip(text.splitlines(), now.splitlines(), strict=False)
+    changed = next((f"{old.strip()!r}, but the file has {new.strip()!r}" for old, new in pairs if old != new), None)
+    differs = [] if now == text else [changed or "a table has another number of lines than its file"]
+    return [*differs, *unexplained(text, folder)]
+
+
+def rewritten(text: str, folder: Path) -> str:
+    """A page in this folder with every linked number and every table as its result file has them."""
+    text = LINK.sub(lambda link: _linked(folder, *link.groups()), text)
+    return TABLE.sub(lambda block: _table(folder, *block.groups()), text)
+
+
+def unexplained(text: str, folder: Path) -> list[str]:
+    """Numbers of a page that come from no file and are not declared as given; and phrases that it does not have."""
+    without_tables = TABLE.sub(lambda block: " " if (folder / block[2]).exists() else block[4], text)
+    rest = CODE.sub(" ", LINK.sub(" ", without_tables))
+    phrases = [phrase for given in GIVEN.findall(text) for phrase in re.split(r";\s+", given.strip())]
+    found = []
+    for phrase in sorted(phrases, key=len, reverse=True):
+        pattern = r"(?<![\d.])" + r"\s+".join(map(re.escape, phrase.split())) + r"(?!\d|\.\d)"
+        rest, count = re.subn(pattern, " ", rest)
+        found += [] if count else [f"given, but not on the page: {phrase}"]
+    hits = (rest[max(0, hit.start() - 30) : hit.end() + 10] for hit in NUMBER.finditer(rest))
+    return found + [f"no result file for ... {' '.join(hit.split())}" for hit in hits]
+
+
+def files(text: str, folder: Path) -> set[Path]:
+    """The result files of a page in this folder."""
+    paths = [link[2] for link in LINK.finditer(text)] + [block[2] for block in TABLE.finditer(text)]
+    return {path for path in ((folder / path).resolve() for path in paths) if path.exists()}
+
+
+def _linked(folder: Path, shown: str, path: str, expression: str) -> str:
+    return f'[{written(_value(folder / path, expression), like=shown)}]({path} "{expression}")'
+
+
+def _table(folder: Path, begin: str, path: str, expression: str, now: str, end: str) -> str:
+    if (folder / path).exists():
+        now = "".join(f"{line}\n" for line in _value(folder / path, expression))
+    return begin + now + end
+
+
+@cache
+def _value(path: Path, expression: str) -> Any:
+    try:
+        return evaluate(expression, json.loads(path.read_text()))
+    except Exception as error:
+        raise ValueError(f"{path.name} has no {expression}: {error!r}") from error
+
+
+def written(value: Any, like: str) -> str:
+    """Values with the digits and the unit of an older text: 0.8921 like "88.1 %" is "89.2 %"."""
+    values = value if isinstance(value, tuple) else (value,)
+    if (numbers := len(SHOWN.findall(like))) != len(values):
+        raise ValueError(f"{like!r} has {numbers} numbers, expected {len(values)}: one for each value")
+    left = iter(values)
+    scale = 100 if "%" in like else 1
+
+    def number(shown: re.Match[str]) -> str:
+        found = next(left)
+        each = [scale * one for one in (found if isinstance(found, list) else [found])]
+        comma = "," if "," in shown[0] else ""
+        text = f"{statistics.fmean(each):{comma}.{len(shown[1] or '')}f}"
+        return f"{text} ± {statistics.stdev(each):.{len(shown[2] or '')}f}" if "±" in shown[0] else text
+
+    return SHOWN.sub(number, like)
+
+
+def main() -> int:
+    """Rewrite every page; returns the number of problems that are left."""
+    left = 0
+    for page in pages():
+        page.write_text(rewritten(page.read_text(), page.parent))
+        for problem in problems(page.read_text(), page.parent):
+            print(f"{page.relative_to(ROOT)}: {problem}", file=sys.stderr)
+            left += 1
+    return left
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))

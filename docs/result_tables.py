@@ -1,0 +1,120 @@
+"""Values and tables from result files: the functions that expressions in the pages may use (docs/measured.py)."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Records = Sequence[Mapping[str, float]]
+"""The rounds of one run."""
+
+
+def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
+    """The value of an expression in one of the project's own pages, over the keys of a result file."""
+    known = {"mean": statistics.fmean, **{function.__name__: function for function in FUNCTIONS}}
+    return eval(" ".join(expression.split("\n")), {**known, **{key.replace("-", "_"): names[key] for key in names}})
+
+
+def last(runs: Mapping[str, Records], metric: str = "accuracy", rounds: int = 0) -> list[float]:
+    """The last value of a metric for each seed, of all rounds or of the first so many."""
+    found = ([record[metric] for record in run[: rounds or None] if metric in record] for run in runs.values())
+    return [values[-1] for values in found]
+
+
+def each(runs: Mapping[str, Records], metric: str) -> list[float]:
+    """The mean over rounds of a metric for each seed."""
+    return [statistics.fmean(record[metric] for record in run if metric in record) for run in runs.values()]
+
+
+def ends(runs: Mapping[str, Mapping[str, Any]], name: str, key: str = "accuracy") -> list[Any]:
+    """A value of every run whose name begins with this name; of a list, the last one."""
+    found = [run[key] for full, run in runs.items() if full.startswith(f"{name}/")]
+    return [value[-1] if isinstance(value, list) else value for value in found]
+
+
+def bits(rounds: Records, clients: int, weights: int, way: str = "up") -> float:
+    """Bits a weight that a client sends, or gets, in a round; the mean of these rounds."""
+    return 8 * statistics.fmean(record[f"{way}link_bytes"] for record in rounds) / clients / weights
+
+
+def span(values: Iterable[float]) -> tuple[float, float]:
+    """The least and the largest value."""
+    found = list(values)
+    return min(found), max(found)
+
+
+def where(rows: Iterable[Mapping[str, Any]], **values: Any) -> Mapping[str, Any]:
+    """The one row with these values."""
+    (row,) = (row for row in rows if all(row[name] == value for name, value in values.items()))
+    return row
+
+
+def percent(values: float | Sequence[float], digits: int = 1, unit: str = " %") -> str:
+    """A share, or the mean ± deviation of several."""
+    found = [100 * value for value in ([values] if isinstance(values, float | int) else values)]
+    spread = f" ± {statistics.stdev(found):.{digits}f}" if len(found) > 1 else ""
+    return f"{statistics.fmean(found):.{digits}f}{spread}{unit}"
+
+
+def lines(rows: Any, *columns: str, labels: Mapping[str, str] | None = None) -> list[str]:
+    """A line for each row; a column is `heading: text with {values}`, and is empty for rows whose value is None.
+
+    `rows` is a list, or a dict whose keys become each row's `name`. `labels` chooses and orders rows by their first
+    column, and renames them. Values whose names have spaces are `this["a name"]`.
+    """
+    rows = [{"name": name, **row} for name, row in rows.items()] if isinstance(rows, Mapping) else rows
+    heads, texts = zip(*(column.split(": ", 1) for column in columns), strict=True)
+    found = {}
+    for row in rows:
+        first, *others = [_filled(text, row) for text in texts]
+        found[first] = others
+    named = labels or {first: first for first in found}
+    return [*_head(heads), *(_line([label, *found[first]]) for first, label in named.items())]
+
+
+def _filled(text: str, row: Mapping[str, Any]) -> str:
+    try:
+        return str(evaluate(f"f'''{text}'''", {**row, "this": row}))
+    except TypeError:  # None has no digits
+        return ""
+
+
+def sent(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str] | None = None) -> list[str]:
+    """A table of `fedvote reproduce`: accuracy, and the bits that a weight takes in a round, up, down and in all."""
+    up, down = "mean(each(seeds, 'uplink_bits_per_weight'))", "mean(each(seeds, 'downlink_bits_per_weight'))"
+    names = {"bits a weight up": up, "down": down, "both": f"{up} + {down}"}
+    columns = [f"{name}: {{{value}:.2f}}" for name, value in names.items()]
+    return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *columns, labels=labels)
+
+
+def grid(cells: Iterable[Mapping[str, Any]], metrics: Mapping[str, str], corner: str = "", digits: int = 2,
+         only: Sequence[str] = (), rounds: int = 0) -> list[str]:  # fmt: skip
+    """A table of `fedvote reproduce`: in percent, mean ± deviation over seeds; in brackets, the paper's number."""
+    found = {(cell["row"], cell["column"]): cell for cell in cells if not only or cell["row"] in only}
+    columns = list(dict.fromkeys(column for _, column in found))
+    body = []
+    for row in dict.fromkeys(row for row, _ in found):
+        for metric, label in metrics.items():
+            entries = [_entry(found.get((row, column)), metric, digits, rounds) for column in columns]
+            body.append(_line([f"{row}, {label}" if label else row, *entries]))
+    return [*_head([corner, *columns]), *body]
+
+
+def _entry(cell: Mapping[str, Any] | None, metric: str, digits: int, rounds: int) -> str:
+    if cell is None:
+        return ""
+    printed = f" ({cell['printed'][metric]})" if metric in cell.get("printed", {}) else ""
+    return percent(last(cell["seeds"], metric, rounds), digits, "") + printed
+
+
+def _head(names: Sequence[str]) -> tuple[str, str]:
+    return _line(names), "|---" * len(names) + "|"
+
+
+def _line(entries: Sequence[str]) -> str:
+    return re.sub(" +", " ", f"| {' | '.join(entries)} |")
+
+
+FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, grid)

@@ -1,0 +1,137 @@
+"""Every number of a page comes from a result file, or the page says that nobody measured it here."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+measured: Any = importlib.import_module("measured")
+PAGES = {str(page.relative_to(ROOT)): page for page in measured.pages()}
+FILES = sorted({path for page in PAGES.values() for path in measured.files(page.read_text(), page.parent)})
+
+
+def problems(page: Path) -> list[str]:
+    found: list[str] = measured.problems(page.read_text(), page.parent)
+    return found
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The pages and the result files, free to be changed."""
+    for name, page in PAGES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, tmp_path / name)
+    shutil.copytree(ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns("*.html", "*.svg"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_the_numbers_of_its_files_and_no_others(name: str) -> None:
+    assert problems(PAGES[name]) == []  # if not: `make numbers`
+    assert measured.rewritten(PAGES[name].read_text(), PAGES[name].parent) == PAGES[name].read_text()
+
+
+def test_pages_that_are_not_tied_to_files_yet_exist() -> None:
+    assert all((ROOT / name).is_file() for name in measured.NOT_YET)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_another_digit_on_a_page_is_a_problem(name: str) -> None:
+    text, folder = PAGES[name].read_text(), PAGES[name].parent
+    for start, end in places(text, folder):
+        for hit in re.finditer(r"\d(?!\d|[.,]\d)", text[start:end]):  # the last digit of every number
+            place = start + hit.start()
+            other = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :]
+            assert measured.problems(other, folder), (text[start:end], place - start)
+
+
+def places(text: str, folder: Path) -> list[tuple[int, int]]:
+    """Where a page has numbers: in links, in tables that are made, and in sentences."""
+    tables = [hit.span(4) for hit in measured.TABLE.finditer(text) if (folder / hit[2]).exists()]
+    made = [hit.span(1) for hit in measured.LINK.finditer(text)] + tables
+    hidden = [hit.span() for pattern in (measured.CODE, measured.LINK) for hit in pattern.finditer(text)]
+    plain = [hit.span() for hit in measured.NUMBER.finditer(text)]
+    return made + [(a, b) for a, b in plain if not any(start <= a < end for start, end in hidden)]
+
+
+@pytest.mark.parametrize("file", [str(path.relative_to(ROOT)) for path in FILES])
+def test_other_values_in_a_result_file_are_a_problem_of_its_pages(file: str, copy: Path) -> None:
+    (copy / file).write_text(json.dumps(larger(json.loads((copy / file).read_text()))))
+    for name, page in PAGES.items():
+        if ROOT / file in measured.files(page.read_text(), page.parent):
+            assert problems(copy / name), name
+
+
+def larger(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: larger(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [larger(each) for each in value]
+    if not isinstance(value, int | float):
+        return value
+    return 1.1 * value if isinstance(value, float) or value > 5000 else value  # smaller ones choose rows
+
+
+def test_one_value_in_a_result_file_is_enough(copy: Path) -> None:
+    file, page = copy / "results" / "paper" / "table-1.json", copy / "docs" / "results" / "accuracy.md"
+    found = json.loads(file.read_text())
+    found["cells"][0]["seeds"]["1"][-1]["accuracy"] += 0.01
+    file.write_text(json.dumps(found))
+    (problem,) = problems(page)
+    assert "iid, binary" in problem and "but the file has" in problem
+
+
+@pytest.mark.parametrize(
+    "sentence", ["It reaches 88.1 %.", "It takes 3 ms.", "The ratio is 1.5.", "It sends 1,024 kB."]
+)
+def test_a_number_without_a_file_is_a_problem_unless_it_is_given(sentence: str) -> None:
+    (problem,) = measured.problems(sentence, ROOT)
+    assert problem.startswith(
+        "no result file for ... It" if sentence.startswith("It") else "no result file for ... The"
+    )
+    assert measured.problems(f"{sentence}\n<!-- given: {sentence[:-1]} -->", ROOT) == []
+    assert measured.problems(f"Nothing.\n<!-- given: {sentence[:-1]} -->", ROOT) == [
+        f"given, but not on the page: {sentence[:-1]}"
+    ]
+
+
+def test_settings_whole_numbers_and_code_need_no_file() -> None:
+    assert measured.problems("31 clients, round 20, VGG-7, `--set method.lr=0.1`, [1](https://x.org/1.5).", ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "like", "text"),
+    [
+        (0.8921, "88.1 %", "89.2 %"),
+        ([0.25, 0.75], "**1.0 ± 2.00 %**", "**50.0 ± 35.36 %**"),
+        ([1.0, 2.0], "7.0 s", "1.5 s"),
+        ((1234.6, 7.04), "2,000 to 8.1 MB", "1,235 to 7.0 MB"),
+    ],
+)
+def test_a_value_is_written_with_the_digits_and_the_unit_that_stand_there(value: Any, like: str, text: str) -> None:
+    assert measured.written(value, like) == text
+
+
+@pytest.mark.parametrize(("value", "like"), [((1.0, 2.0), "1.0 s"), (1.0, "1.0 to 2.0 s")])
+def test_a_link_has_a_value_for_every_number(value: Any, like: str) -> None:
+    with pytest.raises(ValueError, match=r"has \d numbers, expected \d: one for each value"):
+        measured.written(value, like)
+
+
+def test_a_table_whose_file_is_not_there_yet_keeps_its_lines_but_not_without_links(tmp_path: Path) -> None:
+    table = "<!-- table of results/new.json: lines(rows, 'a: {a:.1f}') -->\n| a |\n|---|\n| 0.5 |\n<!-- end -->\n"
+    assert measured.rewritten(table, tmp_path) == table
+    (problem,) = measured.problems(table, tmp_path)
+    assert problem.startswith("no result file for")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "new.json").write_text('{"rows": [{"a": 0.5}, {"a": null}]}')
+    assert measured.rewritten(table, tmp_path) == table.replace("| 0.5 |\n", "| 0.5 |\n| |\n")
