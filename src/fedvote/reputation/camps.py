@@ -51,12 +51,12 @@ class Camps(Reputation):
         return {"reputation": torch.ones(clients)}
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
-        votes_KD, clients_K = ballots.votes_KD, ballots.clients_K
+        clients_K = ballots.clients_K
         nu_K = memory["reputation"][clients_K]
         heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
-        alike_KK = alikeness(votes_KD, ballots.alphabet)
+        alike_KK = alikeness(ballots.votes, ballots.alphabet)
         original_K = (copied_votes(ballots, alike_KK, key).fill_diagonal_(0) < COPIED).all(1)
-        stays_K = self.majority(alike_KK, heads_K, votes_KD.shape[1], original_K).to(nu_K)
+        stays_K = self.majority(alike_KK, heads_K, ballots.weights, original_K).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
@@ -113,11 +113,14 @@ def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
         yield vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12))
 
 
-def alikeness(votes_KD: Tensor, alphabet: tuple[int, ...]) -> Tensor:
+def alikeness(votes_KD: Tensor | packed.Packed, alphabet: tuple[int, ...]) -> Tensor:
     """(K, K) the cosine between any two ballots."""
-    if alphabet == BINARY and votes_KD.device.type == "cpu":  # the same numbers, many times faster
-        D = votes_KD.shape[1]
-        return (2 * packed.agreements(packed.pack(votes_KD, alphabet)) - D).double() / max(D, 1)
+    if isinstance(votes_KD, Tensor) and alphabet == BINARY and votes_KD.device.type == "cpu":
+        votes_KD = packed.pack(votes_KD, alphabet)  # the same numbers, many times faster
+    if isinstance(votes_KD, packed.Packed):
+        if alphabet == BINARY:
+            return (2 * packed.agreements(votes_KD) - votes_KD.count).double() / max(votes_KD.count, 1)
+        votes_KD = packed.unpack(votes_KD)
     dots_KK = torch.zeros((len(votes_KD),) * 2, dtype=torch.float64, device=votes_KD.device)
     floats_KB = torch.empty((len(votes_KD), min(BLOCK, votes_KD.shape[1])), device=votes_KD.device)
     for votes_KB in votes_KD.split(BLOCK, 1):

@@ -12,6 +12,7 @@ from fedvote.randomness import Key, as_uniform, shared_random_at
 from fedvote.reputation.reputation import Ballots
 
 COPIED = 5.0  # standard deviations above chance that mark a copy; chance reaches them once in 3.5 million
+ROWS = 64  # ballots whose votes in the sample are floats at the same time
 SAMPLE, LARGEST = 2**19, 2**24  # weights in the sample at most, and votes in it of all clients together
 
 
@@ -22,20 +23,23 @@ def copied_votes(ballots: Ballots, alike_KK: Tensor, key: Key) -> Tensor:
     so the scores off the diagonal are normally distributed. A sample of the weights is enough if nobody can predict it:
     a hash of all ballots seeds it.
     """
-    device, alphabet = ballots.votes_KD.device, ballots.alphabet
-    K, D = ballots.votes_KD.shape
+    device, alphabet, K, D = ballots.device, ballots.alphabet, len(ballots), ballots.weights
     places_n = sample(alike_KK, D, min(SAMPLE, LARGEST // K)).to(device)
-    votes_Kn, soft_n = ballots.votes_KD[:, places_n], ballots.soft_D[places_n]
+    votes_Kn, soft_n = ballots.at(places_n), ballots.soft_D[places_n]
     keys = [Key(key.seed, key.round, client) for client in ballots.clients_K.tolist()]
     random_Kn = (shared_random_at(each, places_n.to(torch.int32, copy=True)) for each in keys)
     rounded_Kn = torch.stack([ROUNDING[alphabet](soft_n, as_uniform(random_n)) for random_n in random_Kn])
     agree_KK = torch.zeros((K, K), dtype=torch.float64, device=device)
     for value in alphabet:
-        agree_KK += (votes_Kn == value).float() @ (rounded_Kn == value).float().T
+        rounded_nK = (rounded_Kn == value).float().T
+        for some in torch.arange(K).split(ROWS):
+            agree_KK[some] += (votes_Kn[some] == value).float() @ rounded_nK
 
     # independent numbers agree with vote i with probability P_i: sum P_i times, with variance sum P_i (1 - P_i)
-    chance_Kn = chance(votes_Kn, soft_n, alphabet).double()
-    expected_K, variance_K = chance_Kn.sum(1), (chance_Kn * (1 - chance_Kn)).sum(1)
+    expected_K, variance_K = torch.zeros(2, K, dtype=torch.float64, device=device)
+    for some in torch.arange(K).split(ROWS):  # a few rows at a time: they are floats
+        chance_kn = chance(votes_Kn[some], soft_n, alphabet).double()
+        expected_K[some], variance_K[some] = chance_kn.sum(1), (chance_kn * (1 - chance_kn)).sum(1)
     return ((agree_KK - expected_K[:, None]) / variance_K.clamp_min(1).sqrt()[:, None]).cpu()
 
 
