@@ -131,11 +131,13 @@ def round_by_shared_random(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]
     return torch.stack([ROUNDING[alphabet](w_D, as_uniform(r_D)) for w_D, r_D in zip(w_KD, numbers, strict=True)])
 
 
-def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
+def tally(votes_KD: Tensor | packed.Packed, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
     """(V, D) the weight behind each value of the alphabet: sum over m of lambda_m 1(w_m = v).
 
     One ballot at a time: K x D floats would take too much memory. Sums of equal whole weights are exact.
     """
+    if isinstance(votes_KD, packed.Packed):
+        return packed.tally(votes_KD, weights_K)
     if votes_KD.device.type == "cpu":  # the same sums, many times faster; a GPU gains nothing from packing
         return packed.tally(packed.pack(votes_KD, alphabet), weights_K)
     total_VD = torch.zeros((len(alphabet), votes_KD.shape[1]), device=votes_KD.device)

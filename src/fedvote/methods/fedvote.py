@@ -22,6 +22,8 @@ from fedvote.method import AllAtOnce, Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.network.network import Network
+from fedvote.packed import Counter, Packed, pack
+from fedvote.packed.shelf import Shelf
 from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
@@ -139,7 +141,7 @@ class FedVote(Method):
     def merge(self, state: State, key: Key) -> Merge:
         if rule_of(self) is None and not self.train_float:
             return Count(self, state, key)
-        return AllAtOnce(lambda ups, clients: self._weighted(state, key, ups, clients))
+        return Judged(self, state, key) if state["level"].device.type == "cpu" else self._at_once(state, key)
 
     def measure(self, before: State, after: State) -> dict[str, float]:
         flipped = (before["plurality"] != after["plurality"]).float().mean()
@@ -182,11 +184,15 @@ class FedVote(Method):
             "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum()),
         }
 
-    def _weighted(self, state: State, key: Key, ups: Message, clients: list[int]) -> State:
+    def _at_once(self, state: State, key: Key) -> AllAtOnce:
+        return AllAtOnce(lambda ups, clients: self.weighted(state, key, ups["votes"], ups.get("float"), clients))
+
+    def weighted(
+        self, state: State, key: Key, votes_KD: Tensor | Packed, float_KF: Tensor | None, clients: list[int]
+    ) -> State:
         """The next state, with lambda from the reputation rule: Option II."""
-        votes_KD = ups["votes"]
         memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
-        clients_K = torch.tensor(clients, device=votes_KD.device)
+        clients_K = torch.tensor(clients, device=state["level"].device)
         layers = tuple(state["layers"].tolist()) if self.reputation.by_layer else ()
         ballots = Ballots(votes_KD, clients_K, self.soft(state), self.alphabet, layers)
         verdict = self.reputation.judge(memory, ballots, key)
@@ -199,7 +205,7 @@ class FedVote(Method):
         soft_VD = tally(votes_KD, lambda_K, self.alphabet)
         same = torch.equal(verdict.hard_K, verdict.soft_K)
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
-        floats = {"float": weighted_sum(lambda_K / lambda_K.sum(), ups["float"])} if self.train_float else {}
+        floats = {} if float_KF is None else {"float": weighted_sum(lambda_K / lambda_K.sum(), float_KF)}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
 
     @property
@@ -224,20 +230,46 @@ class Count(Merge):
 
     def __init__(self, method: FedVote, state: State, key: Key):
         self._method, self._state, self._key = method, state, key
-        self._tally_VD = torch.zeros(())
+        N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
+        self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
+        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)
         self._clients: list[int] = []
 
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         # sums of whole numbers are exact in float32, so their order does not matter
-        votes_KD = ups["votes"]
-        added_VD = tally(votes_KD, torch.ones(len(votes_KD), device=votes_KD.device), self._method.alphabet)
-        self._tally_VD = self._tally_VD + added_VD if self._clients else added_VD
+        votes_KD, alphabet = ups["votes"], self._method.alphabet
+        if self._counter is not None:
+            self._counter.add(pack(votes_KD, alphabet))
+        else:
+            ones_K = torch.ones(len(clients), device=votes_KD.device)
+            self._tally_VD = self._tally_VD + tally(votes_KD, ones_K, alphabet)
         self._clients = [*self._clients, *clients]
 
     def close(self) -> State:
         clients, tally_VD = sorted(self._clients), self._tally_VD
+        if self._counter is not None:
+            others_VD = self._counter.counts().float()
+            tally_VD = torch.cat([len(clients) - others_VD.sum(0, keepdim=True), others_VD])
         equal_K = torch.ones(len(clients), device=tally_VD.device)
         return self._method.next_state(self._state, self._key, tally_VD, tally_VD, equal_K, clients)
+
+
+class Judged(Merge):
+    """Option II: ballots are kept packed until the round closes, because the reputation rule compares them."""
+
+    def __init__(self, method: FedVote, state: State, key: Key):
+        self._method, self._state, self._key = method, state, key
+        self._shelf = Shelf(len(state["level"]), method.alphabet)
+        self._floats: dict[int, Tensor] = {}
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        self._shelf.add(pack(ups["votes"], self._method.alphabet), list(clients))
+        self._floats |= dict(zip(clients, ups.get("float", ()), strict=False))
+
+    def close(self) -> State:
+        votes, clients = self._shelf.ballots()
+        float_KF = torch.stack([self._floats[client] for client in clients]) if self._floats else None
+        return self._method.weighted(self._state, self._key, votes, float_KF, clients)
 
 
 def _ones_if_equal(weights_K: Tensor) -> Tensor:
