@@ -111,7 +111,7 @@ def states(**options: Any) -> Tensor:
 
 
 def test_a_run_with_augmentation_differs_and_one_seed_has_one_result() -> None:
-    plain, none, once, again = (states(**by) for by in ({}, {"augment": []}, *[{"augment": ["flip", Crop(2)]}] * 2))
+    plain, none, once, again = states(), states(augment=[]), *(states(augment=["flip", Crop(2)]) for _ in range(2))
     assert torch.equal(plain, none) and torch.equal(once, again) and not torch.equal(plain, once)
 
 
