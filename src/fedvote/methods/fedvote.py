@@ -45,6 +45,7 @@ from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
+SignRounding = Literal["likeliest", "random"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
@@ -60,6 +61,8 @@ class FedVote(Method):
     coding: Coding = "entropy"  # or "plain": whole bits
     sign_share: float = 0.0  # share of the sign in the weights that clients train through; 1: the deployed network's
     sign_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `sign_share`
+    sign_rounding: SignRounding = "likeliest"  # the vote in that share; or "random": rounded at random in every step
+    deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
     train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
 
     def __post_init__(self) -> None:
@@ -68,6 +71,8 @@ class FedVote(Method):
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 0 <= self.sign_share <= 1:
             raise ConfigError(f"sign_share is {self.sign_share}, expected a share from 0 to 1")
+        if self.deploy_rounds < 1:
+            raise ConfigError(f"deploy_rounds is {self.deploy_rounds}, expected 1 (the last round alone) or more")
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
 
@@ -85,6 +90,8 @@ class FedVote(Method):
             "float": network.start.floats,
             "vote_weight": torch.zeros(clients, device=soft_D.device),
         }
+        if self.deploy_rounds > 1:
+            state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
@@ -118,7 +125,7 @@ class FedVote(Method):
 
         def forward(h: Tensor) -> Tensor:
             w = self.normalisation(h)
-            return w if share is None else share_of_votes(w, share, self.alphabet)
+            return w if share is None else share_of_votes(w, share, self.alphabet, self.sign_rounding == "random")
 
         voted = forward(h_D) if isinstance(h_D, Tensor) else tuple(map(forward, h_D))
         return network.loss(voted, rest[0] if rest else network.start.floats, x_B, y_B)
@@ -157,14 +164,25 @@ class FedVote(Method):
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
         levels = self._levels(lambda_K)
         clients_K = torch.tensor(clients, device=soft_VD.device)
-        return state | {
-            # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
-            "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
-            "levels": torch.full_like(state["levels"], levels - 1),
-            # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-            "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
-            "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum()),
-        }
+        recent = {}
+        if self.deploy_rounds > 1:
+            # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
+            hard_VD = (1 - 1 / self.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
+            recent = {"recent": hard_VD}
+        return (
+            state
+            | recent
+            | {
+                # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
+                "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
+                "levels": torch.full_like(state["levels"], levels - 1),
+                # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
+                "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
+                "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(
+                    0, clients_K, lambda_K / lambda_K.sum()
+                ),
+            }
+        )
 
     def _weighted(self, state: State, key: Key, ups: Message, clients: list[int]) -> State:
         """The next state, with lambda from the reputation rule: Option II."""
