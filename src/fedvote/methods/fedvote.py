@@ -48,6 +48,7 @@ from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
+SignRounding = Literal["likeliest", "random"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
@@ -66,6 +67,8 @@ class FedVote(Method):
     coding: Coding = "entropy"  # or "plain": whole bits
     sign_share: float = 0.0  # share of the sign in the weights that clients train through; 1: the deployed network's
     sign_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `sign_share`
+    sign_rounding: SignRounding = "likeliest"  # the vote in that share; or "random": rounded at random in every step
+    deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
     train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
 
     def __post_init__(self) -> None:
@@ -74,6 +77,8 @@ class FedVote(Method):
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 0 <= self.sign_share <= 1:
             raise ConfigError(f"sign_share is {self.sign_share}, expected a share from 0 to 1")
+        if self.deploy_rounds < 1:
+            raise ConfigError(f"deploy_rounds is {self.deploy_rounds}, expected 1 (the last round alone) or more")
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
@@ -100,6 +105,8 @@ class FedVote(Method):
         }
         if self.reputation.by_layer:
             state["layers"] = torch.tensor([slot.size for slot in network.voted], device=soft_D.device)
+        if self.deploy_rounds > 1:
+            state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
@@ -133,7 +140,7 @@ class FedVote(Method):
 
         def forward(h: Tensor) -> Tensor:
             w = self.normalisation(h)
-            return w if share is None else share_of_votes(w, share, self.alphabet)
+            return w if share is None else share_of_votes(w, share, self.alphabet, self.sign_rounding == "random")
 
         voted = forward(h_D) if isinstance(h_D, Tensor) else tuple(map(forward, h_D))
         return network.loss(voted, rest[0] if self.train_float else network.start.floats, x_B, y_B)
@@ -175,14 +182,21 @@ class FedVote(Method):
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
         level_D, levels = self._rounded(soft_vote(soft_VD, self.alphabet), lambda_K, key)
         clients_K = torch.tensor(clients, device=soft_VD.device)
-        return state | {
+        recent = {}
+        if self.deploy_rounds > 1:
+            # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
+            hard_VD = (1 - 1 / self.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
+            recent = {"recent": hard_VD}
+        weights_N = torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum())
+        after = {
             # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
             "level": level_D,
             "levels": torch.full_like(state["levels"], levels - 1),
             # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
             "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
-            "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum()),
+            "vote_weight": weights_N,
         }
+        return state | recent | after
 
     def _at_once(self, state: State, key: Key) -> AllAtOnce:
         return AllAtOnce(lambda ups, clients: self.weighted(state, key, ups["votes"], ups.get("float"), clients))

@@ -19,7 +19,7 @@ from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
-from fedvote.runs.config import Config, read
+from fedvote.runs.config import Config, depends_on_rounds, read
 from fedvote.runs.environment import environment as this_machine
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
@@ -86,9 +86,10 @@ class RunFolder:
     def check(self, config: Config) -> None:
         """Refuse a configuration other than the one of the run in the folder, if there is a run."""
         saved = self.config() if self.begun() else None
-        # the same run may have more rounds, and other timeouts
+        # the same run may have more rounds, unless a schedule ends with the last, and other timeouts
         if saved is not None:
-            saved = dataclasses.replace(saved, rounds=config.rounds, flower=config.flower)
+            rounds = saved.rounds if depends_on_rounds(config) else config.rounds
+            saved = dataclasses.replace(saved, rounds=rounds, flower=config.flower)
         if saved is not None and saved != config:
             raise ConfigError(
                 f"{self.path} holds another run: it differs in {', '.join(differences(saved, config))}; "

@@ -14,7 +14,7 @@ from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.runs.config import Config, read
+from fedvote.runs.config import Config, depends_on_rounds, read
 from fedvote.runs.environment import environment
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
@@ -119,7 +119,10 @@ def configured(cell: Cell, seed: int, asked: Asked) -> Config:
 
 def name_of(cell: Cell, seed: int, asked: Asked) -> str:
     """The run folder's name: the preset, and the settings that change it. Equal configurations share a folder."""
+    rounds = configured(cell, seed, asked)
     needed = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
+    if depends_on_rounds(rounds):
+        needed.append(f"rounds={rounds.rounds}")
     wanted = read(cell.preset, in_order(needed))
     for setting in list(needed):
         others = [other for other in needed if other != setting]
