@@ -107,6 +107,8 @@ class FedVote(Method):
             state["layers"] = torch.tensor([slot.size for slot in network.voted], device=soft_D.device)
         if self.deploy_rounds > 1:
             state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
+        if self._carries:
+            state["carried"] = torch.zeros_like(soft_D)
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
@@ -180,7 +182,13 @@ class FedVote(Method):
         self, state: State, key: Key, soft_VD: Tensor, hard_VD: Tensor, lambda_K: Tensor, clients: Sequence[int]
     ) -> State:
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-        level_D, levels = self._rounded(soft_vote(soft_VD, self.alphabet), lambda_K, key)
+        soft_D, carried = soft_vote(soft_VD, self.alphabet), {}
+        if self._carries:
+            # r^(k): what the last broadcast's rounding left out; the rest of this one is carried on
+            soft_D = clip(soft_D + state["carried"], self.p_min)
+        level_D, levels = self._rounded(soft_D, lambda_K, key)
+        if self._carries:
+            carried = {"carried": soft_D - clip(self.soft_levels.value(level_D, levels), self.p_min)}
         clients_K = torch.tensor(clients, device=soft_VD.device)
         recent = {}
         if self.deploy_rounds > 1:
@@ -196,7 +204,7 @@ class FedVote(Method):
             "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
             "vote_weight": weights_N,
         }
-        return state | recent | after
+        return state | recent | carried | after
 
     def _at_once(self, state: State, key: Key) -> AllAtOnce:
         return AllAtOnce(lambda ups, clients: self.weighted(state, key, ups["votes"], ups.get("float"), clients))
@@ -221,6 +229,10 @@ class FedVote(Method):
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
         floats = {} if float_KF is None else {"float": weighted_sum(lambda_K / lambda_K.sum(), float_KF)}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+
+    @property
+    def _carries(self) -> bool:
+        return bool(self.levels) and self.level_rounding == "carry"
 
     @property
     def _floats(self) -> tuple[str, ...]:
