@@ -17,6 +17,7 @@ from torch import Tensor
 from fedvote.aggregate.mean import weighted_sum
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
+from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import AllAtOnce, Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
 from fedvote.network.network import Network
@@ -53,6 +54,7 @@ class FedVote(Method):
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
+    influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     coding: Coding = "entropy"  # or "plain": whole bits
@@ -143,14 +145,19 @@ class FedVote(Method):
         self, state: State, key: Key, soft_VD: Tensor, hard_VD: Tensor, lambda_K: Tensor, clients: Sequence[int]
     ) -> State:
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-        levels = self._levels(lambda_K)
+        mean_D, levels = soft_vote(soft_VD, self.alphabet), self._levels(lambda_K)
+        if bounded := not isinstance(self.influence, Unbounded):
+            ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
+            mean_D, levels = self.influence(self.soft(state), mean_D, ballots), self.grid
         clients_K = torch.tensor(clients, device=soft_VD.device)
         return state | {
             # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
-            "level": to_level(soft_vote(soft_VD, self.alphabet), levels),
+            "level": to_level(mean_D, levels),
             "levels": torch.full_like(state["levels"], levels - 1),
             # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-            "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
+            "plurality": THRESHOLD[self.alphabet](mean_D)  # a bound holds for the deployed network, too
+            if bounded
+            else plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
             "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum()),
         }
 

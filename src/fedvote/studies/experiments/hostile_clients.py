@@ -165,3 +165,23 @@ HONEST_DIGITS = Comparison(
     grid({"accuracy": ""}, "Data of clients"),
     "The numbers of honest clients without a vote are in the file, round by round: honest_without.",
 )
+
+BOUNDS: dict[str, tuple[str, ...]] = {"unbounded": ()} | {
+    f"{name} {value}": (f"method.influence={name}", f"method.influence.{knob}={value}")
+    for name, knob, values in (
+        ("agreement", "deviations", (0.25, 0.5, 1.0)),
+        ("trimmed", "share", (0.05, 0.1, 0.2)),
+        ("capped", "most", (0.1, 0.2, 0.4)),
+    )
+    for value in values
+}
+INFLUENCE_DIGITS = Comparison(
+    "Bounds on influence: their cost in accuracy, on digits among 31 clients",
+    tuple(
+        Cell(name, "quickstart", (*DIGITS, *bound, *rule), column)
+        for name, bound in BOUNDS.items()
+        for column, rule in {"uniform": (), "camps": RULES["camps"]}.items()
+    ),
+    grid({"accuracy": ""}, "Bound"),
+    "Nobody is hostile, unless settings were changed.",
+)
