@@ -22,7 +22,7 @@ from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
-from tests.toy import Federation, batches, close_round, dataset, examples, keys, merge, three_weights
+from tests.toy import Federation, assert_same, batches, close_round, dataset, examples, keys, merge, three_weights
 from tests.toy import module as toy_module
 
 SOFT = 0.998  # 2 p - 1 for p = 1 - 0.001
@@ -358,3 +358,16 @@ def test_what_a_method_measures_is_written_down_of_every_round() -> None:
     made = simulate(toy_module(), dataset(), FedVote(), clients=3, rounds=2, steps=1, batch=8, device="cpu")
     for snapshot in made.run():
         assert snapshot.record["measured"].keys() == {"weights_flipped", "votes_decided"}
+
+
+@dataclass(frozen=True)
+class Nobody(Reputation):
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        return Verdict(torch.zeros(len(ballots.votes_KD)), torch.zeros(len(ballots.votes_KD)), memory)
+
+
+def test_if_a_rule_counts_nobody_everything_stays_as_it_was() -> None:
+    method = FedVote(reputation=Nobody())
+    state = method.init(three_weights(), 2)
+    after = merge(method, state, {"votes": torch.ones(2, 3, dtype=torch.int8)}, range(2), Key(0, 1))
+    assert_same(after, state)

@@ -45,6 +45,7 @@ SIMPLE = ("inverse", "label-flip", "random", "omniscient", "sleeper", "colluders
 ATTACKS: dict[str, tuple[str, ...]] = {name: (f"attack={name}",) for name in SIMPLE} | {
     "partial 30 %": ("attack=partial", "attack.share=0.3"),
     "partial 5 %": ("attack=partial", "attack.share=0.05"),
+    "copycat 30 %": ("attack=copycat", "attack.share=0.3"),
     "copycat 10 %": ("attack=copycat", "attack.share=0.1"),
     "copycat 3 %": ("attack=copycat", "attack.share=0.03"),
     "copycat 1 %": ("attack=copycat", "attack.share=0.01"),
@@ -124,7 +125,7 @@ FIGURE_7 = compared(
 
 DIGITS = (f"federation.clients={CLIENTS}", "local.batch=8", "rounds=20")
 ON_DIGITS = ("camps", "uniform", "cut", "proportional", "median@0.003", "NNM + trimmed mean@0.003",
-             "robust learning rate@0.003", "oracle cut", "oracle")  # fmt: skip
+             "robust learning rate@0.003", "Krum@0.003", "geometric median@0.003", "oracle cut", "oracle")  # fmt: skip
 HOSTILE_DIGITS = Comparison(
     "Rules against 5, 10 and 15 hostile clients of 31, under every attack, on digits",
     tuple(
