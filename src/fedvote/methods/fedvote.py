@@ -125,11 +125,13 @@ class FedVote(Method):
         # h_m^(k,0) = phi^-1(2 p^(k) - 1)
         latent_D = phi.inverse(self.soft(down))
 
-        # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
         start = [rows.expand(K, -1) for rows in (latent_D, *(down[name] for name in self._floats))]
         if self.sign_share:
             share = self.sign_share * self.sign_schedule.at(keys[0].round, batches.rounds)
-            start.append(latent_D.new_full((K, 1), min(1.0, share)))  # a constant of the round; nothing trains it
+            # beside the weights, so that a GPU's recording serves every share; nothing trains it
+            start.append(latent_D.new_full((K, 1), min(max(share, 0.0), 1.0)))
+
+        # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
         latent_KD, *trained = descend(self, network, start, batches)[: 1 + len(self._floats)]
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
