@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,10 @@ from fedvote.errors import ConfigError
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag
 from fedvote.report.sections import section
+from fedvote.runs.environment import provenance
 from fedvote.studies.experiments import EXPERIMENTS, Asked, Found
 from fedvote.system.atomic_file import write
+from fedvote.system.device import find_device
 
 RUNS = "runs"
 
@@ -29,9 +30,10 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
     if name not in EXPERIMENTS:
         raise ConfigError(f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of them: all")
     experiment = EXPERIMENTS[name]
+    about = {"experiment": name, "about": experiment.about, "asked": dataclasses.asdict(asked)}
+    about |= provenance(find_device(asked.device), range(asked.seeds))
     for found in experiment.measure(asked, out / RUNS):
         page = found.page()
-        about = {"experiment": name, "about": experiment.about, "command": shlex.join(["fedvote", *sys.argv[1:]])}
         write(out / f"{name}.json", json.dumps({**about, **found.numbers()}) + "\n")
         write(out / f"{name}.html", page.html())
         for chart in page.charts:
