@@ -50,8 +50,8 @@ def test_as_many_as_there_are_may_take_part_and_all_but_one_attack(setting: str)
 def test_batch_norm_is_calibrated_on_as_many_training_examples_as_asked_for() -> None:
     data = dataset()
     for asked, found in ((7, 7), (10_000, len(data.train))):
-        x = simulation(calibrate_on=asked).federation.calibration(data.train)
+        x = simulation(calibrate_on=asked).federation.calibration()
         assert len(x) == found
         assert len(torch.unique(torch.cat([x, data.train.x]), dim=0)) == len(torch.unique(data.train.x, dim=0))
-    one, other = (simulation(calibrate_on=7, seed=seed).federation.calibration(data.train) for seed in (0, 1))
+    one, other = (simulation(calibrate_on=7, seed=seed).federation.calibration() for seed in (0, 1))
     assert not torch.equal(one, other)

@@ -50,6 +50,7 @@ def files() -> set[str]:
 
 
 SIMULATED, OVER_FLOWER, MEASURED = map(fields, ("### Every run", "### Runs over Flower", "### In `measured`"))
+BACKDOOR = fields("### With the attack `backdoor`")
 
 
 def assert_described(record: Mapping[str, Any], known: Mapping[str, type | tuple[type, ...]]) -> None:
@@ -89,7 +90,7 @@ def test_every_field_of_a_round_over_flower_is_described(tmp_path: Path) -> None
 
 
 def test_every_field_that_a_report_shows_is_described() -> None:
-    assert EVENTS.keys() | ROUND_COLUMNS.keys() <= SIMULATED.keys() | OVER_FLOWER.keys()
+    assert EVENTS.keys() | ROUND_COLUMNS.keys() <= SIMULATED.keys() | OVER_FLOWER.keys() | BACKDOOR.keys()
 
 
 def test_every_file_of_a_run_is_described(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 
 from torch import Tensor
 
-from fedvote.core import Message, Weights
+from fedvote.core import Examples, Message, Weights
 from fedvote.errors import ConfigError
 
 
@@ -107,14 +107,23 @@ def numbers(part: object, function: str, given: Any) -> dict[str, float]:
     return {str(name): float(value) for name, value in given.items()}
 
 
-def labels(part: object, given: Any, true_HB: Tensor, classes: int) -> Tensor:
+def labels(part: object, given: Any, true_HB: Tensor, classes: int, function: str = "poison") -> Tensor:
     """Poisoned labels: of the shape of the true ones, each a class."""
     if not isinstance(given, Tensor) or given.shape != true_HB.shape or given.is_floating_point():
         found = form(given) if isinstance(given, Tensor) else kind(given)
-        refuse(part, "poison", found, f"whole numbers of shape {tuple(true_HB.shape)}")
+        refuse(part, function, found, f"whole numbers of shape {tuple(true_HB.shape)}")
     if given.numel() and not 0 <= int(given.min()) <= int(given.max()) < classes:
-        refuse(part, "poison", f"labels from {int(given.min())} to {int(given.max())}", f"0 to {classes - 1}")
+        refuse(part, function, f"labels from {int(given.min())} to {int(given.max())}", f"0 to {classes - 1}")
     return given
+
+
+def examples(part: object, given: Any, clean: Examples, classes: int) -> None:
+    """Poisoned examples: as many as the clean ones, of their shape and type, each label a class."""
+    if not isinstance(given, Examples):
+        refuse(part, "poison_examples", kind(given), "Examples")
+    if given.x.shape != clean.x.shape or given.x.dtype != clean.x.dtype:
+        refuse(part, "poison_examples", f"inputs as {form(given.x)}", form(clean.x))
+    labels(part, given.y, clean.y, classes, "poison_examples")
 
 
 def check_choices(part: Any) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -28,6 +29,9 @@ Message = dict[str, Tensor]
 
 NO_VOTE = -128
 """The vote of a weight that is NaN: every codec refuses it."""
+
+Augment = Callable[[Tensor, Tensor], Tensor]
+"""(inputs (n, ...), random numbers (n, R) from 0 to 2^24 - 1) -> changed inputs."""
 
 Length = int | Future[int]
 """A length in bytes; a Future while a coder process still counts."""
@@ -87,6 +91,10 @@ class Batches:
     samples_K: Tensor  # the number of examples of each client
     poisoned_KSB: Tensor | None = None  # labels that replace the examples' own
     steps_K: tuple[int, ...] | None = None  # the steps of each client, if they differ
+    augment: Augment | None = None  # changes the inputs of a batch at random
+    random_KSBR: Tensor | None = None  # the R random numbers of each example, for `augment`; int32
+    rate: float = 1.0  # factor of the method's learning rate in this round
+    rounds: int = 1  # of the whole run, for schedules
 
     @property
     def clients(self) -> int:
@@ -101,7 +109,11 @@ class Batches:
         steps = self.steps_K[client] if self.steps_K else self.steps
         poisoned = None if self.poisoned_KSB is None else self.poisoned_KSB[client : client + 1, :steps]
         row = slice(client, client + 1)
-        return Batches(self.examples, self.index_KSB[row, :steps], self.samples_K[row], poisoned)
+        random = None if self.random_KSBR is None else self.random_KSBR[row, :steps]
+        return replace(
+            self, index_KSB=self.index_KSB[row, :steps], samples_K=self.samples_K[row], poisoned_KSB=poisoned,
+            steps_K=None, random_KSBR=random,
+        )  # fmt: skip
 
     def ending(self, step: int) -> list[int]:
         """The clients whose last step this is."""
@@ -111,6 +123,9 @@ class Batches:
     def at(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs (K, B, ...) and labels (K, B) of one local step."""
         x_KB, y_KB = self.examples.take(self.index_KSB[:, step])
+        if self.augment and self.random_KSBR is not None:
+            numbers_nR = self.random_KSBR[:, step].flatten(0, 1)
+            x_KB = self.augment(x_KB.flatten(0, 1), numbers_nR).view(x_KB.shape)
         return x_KB, y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
 
 

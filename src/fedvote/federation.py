@@ -8,23 +8,28 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
+from fedvote.attacks.poisoned_data import poisoned_data
 from fedvote.core import Batches, Dataset, Examples, State, Weights
+from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedVote
-from fedvote.network.evaluate import judge
+from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
 from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
+from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.wire import Wire
@@ -61,6 +66,7 @@ class Federation:
     device: torch.device = CPU
     hostile: tuple[int, ...] = ()  # clients that attack; the server never uses this
     secret: bytes = field(default=b"", repr=False)  # of the run: all numbers by which clients round follow from it
+    augment: tuple[Augmentation, ...] = ()  # random changes of training inputs
 
     @classmethod
     def of(
@@ -72,12 +78,14 @@ class Federation:
         *,
         owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
+        augment: Sequence[str | Augmentation] = (),
         device: str = "auto",
     ) -> Federation:
         """Divide the data among the clients, and check that all parts fit together.
 
         `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
-        (with * and ?) that are not voted on; not given: the last linear layer.
+        (with * and ?) that are not voted on; not given: the last linear layer. `augment`: random changes of the
+        training inputs, by name or as objects.
         """
         method, plan = method or FedVote(), plan or Plan()
         for part, kind, example in (
@@ -89,10 +97,14 @@ class Federation:
                 raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
-        functional = Network(network, plan.seed, keep_float)
+        loss = partial(F.cross_entropy, label_smoothing=plan.local.label_smoothing)
+        functional = Network(network, plan.seed, keep_float, loss)
         functional.check(data.shape, len(data.classes))
         _check_attack(plan.attack, method, functional)
+        plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         _check_batches(plan, functional)
+        changes = parts_of(AUGMENTATIONS, Augmentation, augment, "augment")
+        check_all(changes, data.shape)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
         half_precision(place, plan.engine.precision)  # refuses a precision that the device lacks
         if owned is None:
@@ -103,12 +115,27 @@ class Federation:
             _check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
         attackers = tuple(sorted(hostile.tolist()))
-        return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed))
+        return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed), changes)
 
     @property
     def data_elsewhere(self) -> bool:
         """Whether no client's data are on this machine."""
         return not any(len(part) for part in self.owned)
+
+    @cached_property
+    def _poisoned(self) -> tuple[Examples, Sequence[Tensor]]:
+        keys = [self.key(0, client) for client in self.hostile]
+        return poisoned_data(self.data.train, self.owned, self.plan.attack, len(self.data.classes), keys)
+
+    @property
+    def training(self) -> Examples:
+        """All examples that clients train on. Hostile clients may have changed theirs."""
+        return self._poisoned[0]
+
+    @property
+    def rows(self) -> Sequence[Tensor]:
+        """The rows of each client in `training`."""
+        return self._poisoned[1]
 
     def key(self, round: int, client: int | None = None) -> Key:
         """The server's key of a round, or a client's."""
@@ -146,15 +173,16 @@ class Federation:
         """The deployed weights and the batch-norm statistics that go with them, on the CPU."""
         with torch.no_grad():
             weights = self.method.models(snapshot.to(self.device).state)["deployed"]
-            x = self.calibration(self.data.train).to(self.device)
+            x = self.calibration()
             statistics = self.network.to(self.device).calibrate(weights, x)
             on_cpu = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
             return on_cpu, {name: value.to(CPU) for name, value in statistics.items()}
 
-    def calibration(self, train: Examples) -> Tensor:
-        """The inputs on which batch-norm statistics are measured."""
-        order = torch.randperm(len(train), generator=Key(self.plan.seed).torch("calibration"))
-        return train.take(order[: self.plan.engine.calibrate_on].to(train.y.device))[0]
+    def calibration(self) -> Tensor:
+        """The inputs on which batch-norm statistics are measured, on the run's device. No attack changes them."""
+        order = torch.randperm(len(self.data.train), generator=Key(self.plan.seed).torch("calibration"))
+        drawn = self.data.train.rows(order[: self.plan.engine.calibrate_on])
+        return drawn.to(self.device).take(slice(None))[0]
 
     def cohort(self, round: int) -> list[int]:
         """The clients of a round; an oracle leaves out the hostile ones."""
@@ -164,18 +192,21 @@ class Federation:
     def orders(self, round: int) -> Orders:
         """Draw the order in which each client of a round takes its examples."""
         cohort = self.cohort(round)
-        steps = self.steps([self.owned[client].shape[0] for client in cohort])
+        steps = self.steps([self.owned[client].shape[0] for client in cohort], round)
         count = (steps if isinstance(steps, int) else max(steps, default=0)) * self.plan.local.batch
-        return {client: draw_order(self.owned[client], count, self.key(round, client)) for client in cohort}
+        return {client: draw_order(self.rows[client], count, self.key(round, client)) for client in cohort}
 
     def batches(
         self, train: Examples, keys: Sequence[Key], idle: bool = False, orders: Orders | None = None
     ) -> Batches:
-        """The mini-batches of these clients; the attack may change the labels of hostile clients."""
-        owned = [self.owned[key.client] for key in keys]
-        steps = 0 if idle else self.steps([rows.shape[0] for rows in owned])
+        """The mini-batches of these clients, from `training`; the attack may change the labels of hostile clients."""
+        owned = [self.rows[key.client] for key in keys]
+        round, rounds = keys[0].round, self.plan.rounds
+        steps = 0 if idle else self.steps([rows.shape[0] for rows in owned], round)
         drawn = [orders[key.client] for key in keys] if orders else None
         batches = draw_batches(train, owned, steps, self.plan.local.batch, keys, drawn)
+        batches = dataclasses.replace(batches, rate=self.plan.local.lr_schedule.at(round, rounds), rounds=rounds)
+        batches = augmented(batches, self.augment, keys) if self.augment else batches
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         attack, classes = self.plan.attack, len(self.data.classes)
         if not hostile or type(attack).poison is Attack.poison:
@@ -187,17 +218,25 @@ class Federation:
         labels_KSB[hostile] = poisoned.view_as(clean).to(labels_KSB.dtype)
         return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
 
-    def steps(self, samples: Sequence[int]) -> int | list[int]:
-        """Local steps of each client: one number for all, or one for each by its number of examples."""
+    def steps(self, samples: Sequence[int], at: int = 1) -> int | list[int]:
+        """Local steps of each client in round `at`: one number for all, or one for each by its number of examples."""
         local = self.plan.local
-        return [max(1, round(local.epochs * n / local.batch)) for n in samples] if local.epochs else local.steps
+        factor = local.steps_schedule.at(at, self.plan.rounds)
+        if local.epochs:
+            return [max(1, round(factor * local.epochs * n / local.batch)) for n in samples]
+        return max(1, round(factor * local.steps))
 
     def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
         """Accuracies and loss of the models after a round; empty in rounds without evaluation."""
         engine = self.plan.engine
         if snapshot.round % engine.evaluate_every and snapshot.round != self.plan.rounds:
             return {}
-        return judge(network, self.method.models(snapshot.state), test, calibration, engine.test_batch)
+        models = self.method.models(snapshot.state)
+        metrics = judge(network, models, test, calibration, engine.test_batch)
+        triggered = self.plan.attack.triggered(test, len(self.data.classes), self.key(0))
+        if triggered is None:
+            return metrics
+        return metrics | success(network, models, triggered, calibration, engine.test_batch)
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Each client's share in the tally; empty if all shares are equal and no client is hostile."""
@@ -240,9 +279,12 @@ def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
 
 def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
     """Bytes of a round and bits per weight: `received` clients got `down` bytes, `sent` clients sent `up` bytes."""
+    up_bits, down_bits = 8 * up / (max(sent, 1) * D), 8 * down / (max(received, 1) * D)
     return {
         "uplink_bytes": up,
         "downlink_bytes": down,
-        "uplink_bits_per_weight": 8 * up / (max(sent, 1) * D),
-        "downlink_bits_per_weight": 8 * down / (max(received, 1) * D),
+        "total_bytes": up + down,
+        "uplink_bits_per_weight": up_bits,
+        "downlink_bits_per_weight": down_bits,
+        "total_bits_per_weight": up_bits + down_bits,
     }

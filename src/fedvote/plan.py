@@ -17,6 +17,7 @@ from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import did_you_mean, resolve_parts
+from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Carriage = Literal["weighed", "written"]
@@ -67,9 +68,15 @@ class LocalTraining:
     steps: int = 40  # local training steps of a client in a round (tau)
     batch: int = 100  # examples in a mini-batch
     epochs: float = 0.0  # passes over the client's own examples, instead of `steps`; 0: use `steps`
+    lr_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of the learning rate
+    steps_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `steps`
+    label_smoothing: float = 0.0  # share of each training label that is spread evenly over all classes
 
     def __post_init__(self) -> None:
         _check_numbers(self, "steps", "batch")
+        resolve_parts(self)
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigError(f"label_smoothing is {self.label_smoothing}, expected a share: 0 to less than 1")
         if not 0 <= self.epochs < math.inf:
             raise ConfigError(f"epochs is {self.epochs}, expected 0 (use `steps`) or a finite number above 0")
 

@@ -93,6 +93,20 @@ def threshold_ternary(w: Tensor) -> Tensor:
     return _votes(w.sign() * (w.abs() > 0.5), w)
 
 
+def likeliest(w: Tensor, alphabet: Alphabet) -> Tensor:
+    """The likeliest vote of each weight, as `threshold_...` has it, but in the weights' own type, for training."""
+    if alphabet == BINARY:
+        return torch.where(w >= 0, 1.0, -1.0)
+    return w.sign() * (w.abs() > 0.5)
+
+
+def share_of_votes(w: Tensor, share: Tensor, alphabet: Alphabet) -> Tensor:
+    """Weights that are partly their likeliest vote, with the gradient of w (straight through; Bengio et al., 2013)."""
+    # (1 - s) w + s vote(w)
+    fixed = w.detach()
+    return torch.addcmul(w, share, likeliest(fixed, alphabet) - fixed)
+
+
 def _votes(rounded: Tensor, w: Tensor) -> Tensor:
     return rounded.to(torch.int8).masked_fill_(w.isnan(), NO_VOTE)
 

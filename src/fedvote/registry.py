@@ -9,7 +9,7 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +107,30 @@ def resolve_parts(owner: Any) -> None:
             continue
         given, base = getattr(owner, slot.name), typing.get_type_hints(type(owner))[slot.name]
         part = slot.default if given is None else given
-        part = find(registry, part, slot.name)() if isinstance(part, str) else part
-        if not isinstance(part, base):
-            known = f"a name or a {base.__name__}; known: {', '.join(registry)}"
-            raise ConfigError(f"{slot.name} is {given!r}, expected {known}")
-        object.__setattr__(owner, slot.name, part)
+        if (item := item_of(base)) is not None:
+            object.__setattr__(owner, slot.name, parts_of(registry, item, part, slot.name))
+        else:
+            object.__setattr__(owner, slot.name, _part(registry, base, part, slot.name))
+
+
+def item_of(kind: Any) -> type | None:
+    """The class of the items, if a field holds any number of parts: tuple[Part, ...]; else None."""
+    return typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else None
+
+
+def parts_of(registry: Mapping[str, Any], base: type, given: Any, where: str) -> tuple[Any, ...]:
+    """Any number of parts, each given by its name or as an object."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigError(f"{where} is {given!r}, expected a list of names; known: {', '.join(registry)}")
+    return tuple(_part(registry, base, part, where) for part in given)
+
+
+def _part(registry: Mapping[str, Any], base: type, given: Any, where: str) -> Any:
+    part = find(registry, given, where)() if isinstance(given, str) else given
+    if not isinstance(part, base):
+        known = f"a name or a {base.__name__}; known: {', '.join(registry)}"
+        raise ConfigError(f"{where} is {given!r}, expected {known}")
+    return part
 
 
 def name_of(registry: Mapping[str, Any], part: Any) -> str:

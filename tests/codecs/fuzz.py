@@ -34,6 +34,7 @@ from fedvote.codecs import (
     EntropyVotes,
     Float32,
     FloatChanges,
+    FloatSteps,
     Header,
     IfChanged,
     Integers,
@@ -64,13 +65,16 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
     Levels.tag: lambda _, x: x >= 0,
     Sketch.tag: lambda _, x: x.isfinite(),
     FloatChanges.tag: lambda _, x: x.isfinite(),
+    FloatSteps.tag: lambda _, x: x.isfinite(),
     IfChanged.tag: lambda codec, x: _of_inner(codec, x),
 }
 
 
 def _is_of_broadcasts(codec: Codec) -> bool:
     """Whether ballots never have this codec: a receiver with the reference reads what is coded without it, too."""
-    return isinstance(codec, IfChanged | FloatChanges) or (isinstance(codec, Tallies | Levels) and codec.reference is not None)
+    return isinstance(codec, IfChanged | FloatChanges | FloatSteps) or (
+        isinstance(codec, Tallies | Levels) and codec.reference is not None
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +271,7 @@ def honest(seed: int = 0) -> list[Case]:
             {"moved": (FloatChanges(n, held, 0.5), x)} for x in (floats(n), away, held - 0.5 * (levels(n, 2) - 1))
         ]
         messages.append({"moved": (FloatChanges(n, held), torch.where(levels(n, 9) == 0, floats(n), held))})
+        messages += [{"steps": (FloatSteps(n, 3, start), x)} for start in (held, None) for x in (floats(n), away)]
     start = levels(300, 5)
     messages += [{"known": (IfChanged(Tallies(300), start), x)} for x in (start, levels(300, 7))]
     return [_case(client, message) for client, message in enumerate(messages)]

@@ -19,6 +19,7 @@ from fedvote.codecs import (
     Binary,
     EntropyVotes,
     FloatChanges,
+    FloatSteps,
     Header,
     IfChanged,
     Levels,
@@ -75,14 +76,10 @@ def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
     assert (
         {codec.tag for codec, _ in codecs}
         == set(fuzz.VALID)
-        == {*range(1, 7), Sketch.tag, IfChanged.tag, FloatChanges.tag, Levels.tag}
+        == {*range(1, 7), Sketch.tag, IfChanged.tag, FloatChanges.tag, Levels.tag, FloatSteps.tag}
     )
-    for kind, written in (
-        (EntropyVotes.tag, {0, 1}),
-        (Tallies.tag, {0, 1, 2}),
-        (Levels.tag, {0, 1}),
-        (FloatChanges.tag, {0, 1, 2, 3}),
-    ):
+    modes = {EntropyVotes.tag: {0, 1}, Tallies.tag: {0, 1, 2}, FloatChanges.tag: {0, 1, 2, 3}, Levels.tag: {0, 1}}
+    for kind, written in (modes | {FloatSteps.tag: {0, 1}}).items():
         ways = Counter(case.frame[HEAD.size + 9] for codec, case in codecs if codec.tag == kind)
         assert set(ways) == written and min(ways.values()) >= 2, ways
 
@@ -131,10 +128,11 @@ def real_cases(method: Method) -> list[Case]:
         FedVote(coding="plain"),
         FedVote(levels=3, level_rounding="random"),
         FedAvg(),
+        FedAvg(down_levels=3),
         SignSGD(),
         FetchSGD(k=3),
     ],
-    ids=["binary", "ternary", "plain", "few levels", "FedAvg", "signSGD", "FetchSGD"],
+    ids=["binary", "ternary", "plain", "few levels", "FedAvg", "few steps", "signSGD", "FetchSGD"],
 )
 def test_frames_of_real_rounds_pass(method: Method) -> None:
     counts = fuzz.fuzz(real_cases(method), 1000, seed=2)

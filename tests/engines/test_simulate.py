@@ -30,8 +30,8 @@ from fedvote.wire import Delivery, Outgoing
 from tests.toy import assert_close, assert_same, dataset, module
 
 DOCUMENTED = {
-    "round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "uplink_bits_per_weight",
-    "seconds", "clients",
+    "round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "total_bytes",
+    "uplink_bits_per_weight", "total_bits_per_weight", "seconds", "clients",
 }  # fmt: skip
 
 
@@ -388,10 +388,7 @@ def test_epochs_are_passes_over_a_clients_own_examples() -> None:
 def test_what_is_judged_by_follows_from_the_seed() -> None:
     one, same, other = (simulated(seed=seed, calibrate_on=16) for seed in (0, 0, 1))
     tests, calibrations = zip(
-        *(
-            (each.test().x, each.calibration(each.data.train))
-            for each in (made.federation for made in (one, same, other))
-        ),
+        *((each.test().x, each.calibration()) for each in (made.federation for made in (one, same, other))),
         strict=True,
     )
     for first, second, third in (tests, calibrations):

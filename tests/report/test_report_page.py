@@ -67,12 +67,12 @@ def test_markup_in_a_name_is_shown_and_not_run(make_run: MakeRun) -> None:
     assert "<b>&" not in page and "a&lt;b&gt;&amp;" in page
 
 
-def test_the_points_of_the_uplink_chart_are_the_sums_of_the_bytes_sent(make_run: MakeRun) -> None:
+def test_the_points_of_the_traffic_chart_are_the_sums_of_the_bytes_in_both_directions(make_run: MakeRun) -> None:
     folder = make_run(rounds=3, clients=10, nbytes=125_000)
-    by_uplink = chart_blocks(report(folder))[1]
-    deployed = next(series for series in by_uplink if series["name"] == "deployed")
+    by_traffic = chart_blocks(report(folder))[1]
+    deployed = next(series for series in by_traffic if series["name"] == "deployed")
     assert [point[2] for point in deployed["points"]] == [
-        "round 1 \N{MIDDLE DOT} 1.25 MB", "round 2 \N{MIDDLE DOT} 2.50 MB", "round 3 \N{MIDDLE DOT} 3.75 MB",
+        "round 1 \N{MIDDLE DOT} 6.25 MB", "round 2 \N{MIDDLE DOT} 12.5 MB", "round 3 \N{MIDDLE DOT} 18.8 MB",
     ]  # fmt: skip
     assert [point[0] for point in deployed["points"]] == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-4)
 
@@ -82,11 +82,13 @@ def test_the_headline_numbers_are_the_last_rounds_and_the_means(make_run: MakeRu
     line: dict[str, Any] = {
         "accuracy_calibrated": 0.9,
         "accuracy_float": 0.95,
-        "uplink_bits_per_weight": 0.8,
+        "uplink_bits_per_weight": 0.3,
+        "downlink_bits_per_weight": 0.5,
+        "downlink_bytes": 1_200_000,
         "seconds": 50,
     }
     rows = [
-        line | {"round": index, "accuracy": index / 10, "uplink_bytes": 2_000_000, "clients": [0, 1, 2, 3]}
+        line | {"round": index, "accuracy": index / 10, "uplink_bytes": 800_000, "clients": [0, 1, 2, 3]}
         for index in (8, 9)
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -94,9 +96,9 @@ def test_the_headline_numbers_are_the_last_rounds_and_the_means(make_run: MakeRu
     assert shown == {
         "Deployed model": "90.00 %",
         "Float model": "95.00 %",
-        "Uplink per client and round": "0.500 MB",
-        "Bits per weight up": "0.800",
-        "Smaller than float32": "40.0\N{MULTIPLICATION SIGN}",
+        "Traffic per client and round": "0.500 MB",
+        "Bits per weight": "0.800",
+        "Smaller than float32": "80.0\N{MULTIPLICATION SIGN}",
         "Total time": "1 min 40 s",
     }
 

@@ -43,8 +43,8 @@ def test_a_round_that_a_resumed_run_repeats_counts_once_and_as_written_last(make
 def test_megabytes_are_summed_over_the_rounds_so_far(make_run: MakeRun) -> None:
     folder = make_run(rounds=0)
     for index, nbytes in enumerate([1_000_000, 250_000, 3_000_000], start=1):
-        append(folder, json.dumps({"round": index, "uplink_bytes": nbytes}) + "\n")
-    assert read_runs([folder])[0].uplink_megabytes == [1.0, 1.25, 4.25]
+        append(folder, json.dumps({"round": index, "uplink_bytes": nbytes - 1000, "downlink_bytes": 1000}) + "\n")
+    assert read_runs([folder])[0].megabytes == [1.0, 1.25, 4.25]
 
 
 @pytest.mark.parametrize("file", ["config.toml", "metrics.jsonl"])

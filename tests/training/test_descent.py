@@ -129,7 +129,8 @@ def test_an_objective_is_given_parts_only_where_it_says_that_it_takes_them(
     if not small:
         monkeypatch.setattr(descent, "SMALL", 0)  # so that clients have calls of their own
     network = Network(module())
-    assert parts_of(FedVote(), network, [network.start.voted[None]]) == network.sizes[:1]
+    assert parts_of(FedVote(), network, [network.start.voted[None]]) == list(network.sizes[:1])
+    assert parts_of(FedVote(), network, [network.start.voted[None], torch.ones(1, 1)]) == [network.sizes[0], [1]]
     assert parts_of(Near(), network, [network.start.voted[None], network.start.floats[None]]) is None
     near, far = (trained(method, [0, 1])[0] for method in (Near(lr=0.01), FedAvg(lr=0.01)))
     start = Network(module()).start.voted

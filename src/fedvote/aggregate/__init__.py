@@ -8,6 +8,8 @@ from fedvote.aggregate.geometric_median import GeometricMedian
 from fedvote.aggregate.krum import Krum
 from fedvote.aggregate.mean import Mean
 from fedvote.aggregate.median import Median
+from fedvote.aggregate.nearest_neighbour_mixing import NearestNeighbourMixing
+from fedvote.aggregate.robust_learning_rate import RobustLearningRate
 from fedvote.aggregate.trimmed_mean import TrimmedMean
 
 AGGREGATES: dict[str, type[Aggregate]] = {
@@ -17,6 +19,8 @@ AGGREGATES: dict[str, type[Aggregate]] = {
     "krum": Krum,
     "geometric-median": GeometricMedian,
     "centred-clipping": CentredClipping,
+    "nearest-neighbour-mixing": NearestNeighbourMixing,
+    "robust-learning-rate": RobustLearningRate,
 }
 
 __all__ = [
@@ -28,5 +32,7 @@ __all__ = [
     "Krum",
     "Mean",
     "Median",
+    "NearestNeighbourMixing",
+    "RobustLearningRate",
     "TrimmedMean",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.backdoor import Backdoor
 from fedvote.attacks.colluders import Colluders
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
@@ -30,6 +31,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "colluders": Colluders,
     "part-time": PartTime,
     "team": Team,
+    "backdoor": Backdoor,
 }
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "SINGLE",
     "ALittleIsEnough",
     "Attack",
+    "Backdoor",
     "Colluders",
     "Copycat",
     "DisagreeingCopycat",

@@ -1,4 +1,4 @@
-"""The contract of an attack: hostile clients may train on poisoned labels, and may send forged messages.
+"""The contract of an attack: hostile clients may train on poisoned examples, and may send forged messages.
 
 The method's own codec encodes every message, so against votes an attacker can only send votes. An attack knows its own
 clients' messages; an omniscient one also knows all honest messages, and one that says so the random numbers by which
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from fedvote.core import Message
+from fedvote.core import Examples, Message
 from fedvote.randomness import SERVER, Key
 
 if TYPE_CHECKING:
@@ -57,15 +57,26 @@ class Seen:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack overrides `poison`, `tamper` or both; without that it does nothing."""
+    """An attack overrides `poison_examples`, `poison` or `tamper`, or several; without that it does nothing."""
 
     omniscient: ClassVar[bool] = False  # whether it needs the honest clients' messages
     joint: ClassVar[bool] = False  # whether it combines messages of several clients, which scales would forbid
     trains: ClassVar[bool] = True  # whether its clients must train, to know their honest messages
     draws: ClassVar[bool] = False  # whether it needs the honest clients' random numbers
 
+    def poison_examples(self, examples: Examples, classes: int, member: int, key: Key) -> Examples:
+        """The examples that one hostile client has instead of its own: as many, before any augmentation.
+
+        `member`: the client's place among the hostile clients, from 0. The key is the client's, of round 0.
+        """
+        return examples
+
+    def triggered(self, examples: Examples, classes: int, key: Key) -> Examples | None:
+        """Test examples with the attack's trigger, labelled as the attackers want them; None: there is no trigger."""
+        return None
+
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
-        """The labels that hostile clients train on."""
+        """The labels that hostile clients train on in a round."""
         return labels_HB
 
     def tamper(self, seen: Seen) -> Message:

@@ -28,6 +28,7 @@ HALVINGS = 12  # steps of the search for the number of flips
 class Insider(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    draws: ClassVar[bool] = True
     flip: Flip = "weakest"  # flip votes where the plurality leads by least; or "strongest": by most
 
     def __post_init__(self) -> None:
@@ -65,8 +66,10 @@ class Insider(Attack):
         """Whether the server's rule gives every attacker a weight."""
         rule = seen.rule or Uniform()
         votes_KN = torch.cat([forged_HN, honest_GN])
-        clients_K = torch.arange(len(votes_KN), device=votes_KN.device)
+        clients = [key.client for key in (*seen.keys, *seen.honest_keys[: len(honest_GN)])]
+        clients_K = torch.tensor(clients, device=votes_KN.device)
         start_N = seen.unmoved.get(name, torch.zeros_like(votes_KN[0], dtype=torch.float32))
-        memory = {part: values.to(votes_KN.device) for part, values in rule.init(len(votes_KN)).items()}
-        ballots = Ballots(votes_KN, clients_K, start_N, alphabet_of(votes_KN))
+        memory = {part: values.to(votes_KN.device) for part, values in rule.init(max(clients) + 1).items()}
+        layers = tuple(part.stop - part.start for part in seen.layers.values()) if rule.by_layer else ()
+        ballots = Ballots(votes_KN, clients_K, start_N, alphabet_of(votes_KN), layers)
         return bool((rule.judge(memory, ballots, seen.shared).soft_K[: len(forged_HN)] > 0).all())

@@ -28,6 +28,7 @@ def reproduce(
     ] = None,
     set: Settings = None,
     device: Device = "auto",
+    jobs: Annotated[int, typer.Option(help="Runs at a time, each in its own process with one thread.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for run folders and pages.")] = Path("runs/paper"),
 ) -> None:
     """Measure the paper's figures and tables, or another experiment; the same command resumes it."""
@@ -37,7 +38,7 @@ def reproduce(
     if experiment is None:
         list_names("experiments")
         return
-    asked = Asked(seeds, rounds, tuple(set or ()), tuple(only or ()), device)
+    asked = Asked(seeds, rounds, tuple(set or ()), tuple(only or ()), device, jobs)
     try:
         for name in EXPERIMENTS if experiment == "all" else [experiment]:
             typer.echo(report_on(name, asked, out))

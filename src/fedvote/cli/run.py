@@ -31,7 +31,7 @@ def run(
     from fedvote.report import write_report
     from fedvote.runs.experiment import configure, warnings_for
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted
-    from fedvote.runs.progress import watch
+    from fedvote.runs.progress import both_ways, watch
     from fedvote.runs.simulated_run import run as run_experiment
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
@@ -39,7 +39,7 @@ def run(
     for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
-    sent = sum(record.get("uplink_bytes", 0) for record in folder.metrics()[:done])
+    sent = sum(map(both_ways, folder.metrics()[:done]))
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume)
         for snapshot in watch(snapshots, config.rounds, done, sent):
@@ -55,7 +55,8 @@ def run(
         why = next(iter(lost[-1]["refused"].values()))
         typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds no message counted; in the last, {why}", err=True)
     network = folder.path / NETWORK
-    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
+    backdoor = f", backdoor {last['backdoor_success']:.1%}" if "backdoor_success" in last else ""
+    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}{backdoor}")
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
     if len(lost) == len(records):
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ from fedvote.codecs.binary import Binary
 from fedvote.codecs.entropy import EntropyVotes
 from fedvote.codecs.float32 import LARGEST, Float32
 from fedvote.codecs.float_changes import FloatChanges
+from fedvote.codecs.float_steps import FloatSteps
 from fedvote.codecs.frame import Header, check_head, most_bytes, pack, unpack
 from fedvote.codecs.if_changed import IfChanged
 from fedvote.codecs.integers import Integers
@@ -19,6 +20,7 @@ __all__ = [
     "EntropyVotes",
     "Float32",
     "FloatChanges",
+    "FloatSteps",
     "Header",
     "IfChanged",
     "Integers",

@@ -24,7 +24,8 @@ from fedvote.codecs.bits import unpack_bits
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.update import FloatMethod, FloatWire, flat, move
+from fedvote.methods.rounded_broadcast import RoundedBroadcast
+from fedvote.methods.update import FloatWire, flat, move
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
 from fedvote.randomness import Key
@@ -32,7 +33,7 @@ from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
-class Eden(FloatMethod):
+class Eden(RoundedBroadcast):
     lr: float = 0.003
     block: int = 8192  # weights rotated together; a power of two
 
@@ -59,7 +60,7 @@ class Eden(FloatMethod):
             total = torch.zeros(ups["signs"].shape[1], device=ups["signs"].device)
             for signs, scale, client in zip(ups["signs"], ups["scale"], clients, strict=True):
                 total += restore(signs.view(shape), scale, Key(key.seed, key.round, client)).flatten()
-            return move(state, total[:size] / len(clients))
+            return self.rounded(state, move(state, total[:size] / len(clients)))
 
         return AllAtOnce(average)
 
@@ -67,7 +68,8 @@ class Eden(FloatMethod):
         size = network.D + network.F
         blocks = math.ceil(size / self._length(size))
         uplink = {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}
-        return FloatWire(network, uplink, scales=("scale",))
+        few = self.down_levels
+        return FloatWire(network, uplink, scales=("scale",), keeps_broadcast=few > 0, down_levels=few)
 
     def _length(self, size: int) -> int:
         """Weights in a block. A vector shorter than `block` is one block, padded to a power of two, at least 8."""

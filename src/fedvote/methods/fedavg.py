@@ -12,14 +12,15 @@ from fedvote.codecs import Float32
 from fedvote.core import Batches, Codec, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.update import FloatMethod, FloatWire
+from fedvote.methods.rounded_broadcast import RoundedBroadcast
+from fedvote.methods.update import FloatWire
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.wire import Wire
 
 
 @dataclass(frozen=True)
-class FedAvg(FloatMethod):
+class FedAvg(RoundedBroadcast):
     lr: float = 0.001
     by_samples: bool = False  # weigh clients by the number of examples they report; false: equally, as in Eq. 2
     aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # the rule that merges models
@@ -43,14 +44,15 @@ class FedAvg(FloatMethod):
         def average(ups: Message, clients: list[int]) -> State:
             # theta = sum_m (n_m / n) theta_m; other rules use the same shares n_m / n
             counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
-            return self.aggregate.merge(state, ups, counts / counts.sum())
+            return self.rounded(state, self.aggregate.merge(self.broadcast(state), ups, counts / counts.sum()))
 
         return AllAtOnce(average)
 
     def wire(self, network: Network) -> Wire:
         samples: dict[str, Codec] = {"samples": Float32(1)} if self.by_samples else {}
         uplink = {"voted": Float32(network.D), "float": Float32(network.F), **samples}
-        return FloatWire(network, uplink, sends_models=True)
+        few = self.down_levels
+        return FloatWire(network, uplink, sends_models=True, keeps_broadcast=few > 0, down_levels=few)
 
     def check(self, cohort: int) -> None:
         self.aggregate.check(cohort)

@@ -29,7 +29,8 @@ from fedvote.codecs.vote_contexts import by_random_number
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.update import FloatMethod, FloatWire, move
+from fedvote.methods.rounded_broadcast import RoundedBroadcast
+from fedvote.methods.update import FloatWire, move
 from fedvote.network.network import Network
 from fedvote.quantize import TERNARY
 from fedvote.randomness import Key, as_uniform, shared_random
@@ -39,7 +40,7 @@ MOST_LEVELS = 2**14 - 1  # the codec holds 2 s + 1 whole numbers
 
 
 @dataclass(frozen=True)
-class FedPAQ(FloatMethod):
+class FedPAQ(RoundedBroadcast):
     lr: float = 0.001
     levels: int = 1  # s, the values above zero; 2 s + 1 in all. With 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all, as in the paper; QSGD's authors use 512
@@ -69,7 +70,7 @@ class FedPAQ(FloatMethod):
             for level_N, norm_b in zip(ups["level"], ups["norm"], strict=True):
                 # delta = 1/K sum_m ||x_m|| level / s
                 delta_N += self.each(norm_b / (self.levels * len(clients)), len(delta_N)) * level_N
-            return move(state, delta_N)
+            return self.rounded(state, move(state, delta_N))
 
         return AllAtOnce(average)
 
@@ -77,7 +78,8 @@ class FedPAQ(FloatMethod):
         N = network.D + network.F
         coded, norms = self.coding == "entropy", Float32(-(-N // (self.bucket or N)))
         kind = TernaryWire if coded and self.levels == 1 else FloatWire
-        return kind(network, {"level": Signed(N, self.levels, coded), "norm": norms}, scales=("norm",))
+        uplink, few = {"level": Signed(N, self.levels, coded), "norm": norms}, self.down_levels
+        return kind(network, uplink, scales=("norm",), keeps_broadcast=few > 0, down_levels=few)
 
     def buckets(self, x_N: Tensor) -> Tensor:
         """(buckets, weights per bucket); zeros pad the last bucket."""

@@ -33,6 +33,7 @@ from fedvote.quantize import (
     clip,
     plurality,
     round_by_shared_random,
+    share_of_votes,
     soft_vote,
     tally,
     to_level,
@@ -41,6 +42,7 @@ from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Ballots, Reputation, Uniform, rule_of
 from fedvote.reputation.reputation import check_verdict
 from fedvote.training.descent import descend
+from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
@@ -60,12 +62,16 @@ class FedVote(Method):
     level_rounding: Rounding = "nearest"  # of the soft vote to these levels; or "random": without bias
     level_spacing: Spacing = "arcsine"  # equally far apart for the noise of votes; or "even": in p
     coding: Coding = "entropy"  # or "plain": whole bits
+    sign_share: float = 0.0  # share of the sign in the weights that clients train through; 1: the deployed network's
+    sign_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `sign_share`
     train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.p_min < 0.5:
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
+        if not 0 <= self.sign_share <= 1:
+            raise ConfigError(f"sign_share is {self.sign_share}, expected a share from 0 to 1")
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
@@ -90,6 +96,8 @@ class FedVote(Method):
             "float": network.start.floats,
             "vote_weight": torch.zeros(clients, device=soft_D.device),
         }
+        if self.reputation.by_layer:
+            state["layers"] = torch.tensor([slot.size for slot in network.voted], device=soft_D.device)
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
@@ -106,7 +114,10 @@ class FedVote(Method):
 
         # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
         start = [rows.expand(K, -1) for rows in (latent_D, *(down[name] for name in self._floats))]
-        latent_KD, *trained = descend(self, network, start, batches)
+        if self.sign_share:
+            share = self.sign_share * self.sign_schedule.at(keys[0].round, batches.rounds)
+            start.append(latent_D.new_full((K, 1), min(1.0, share)))  # a constant of the round; nothing trains it
+        latent_KD, *trained = descend(self, network, start, batches)[: 1 + len(self._floats)]
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
         up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
@@ -115,10 +126,15 @@ class FedVote(Method):
     @layerwise
     def objective(self, network: Network, *weights: Any) -> Tensor:
         # f_m(phi(h); xi), with a batch xi = (x, y)
-        h_D, *floats, x_B, y_B = weights
-        phi = self.normalisation
-        voted = phi(h_D) if isinstance(h_D, Tensor) else tuple(map(phi, h_D))
-        return network.loss(voted, floats[0] if floats else network.start.floats, x_B, y_B)
+        h_D, *rest, x_B, y_B = weights
+        share = rest[-1][0].detach() if self.sign_share else None
+
+        def forward(h: Tensor) -> Tensor:
+            w = self.normalisation(h)
+            return w if share is None else share_of_votes(w, share, self.alphabet)
+
+        voted = forward(h_D) if isinstance(h_D, Tensor) else tuple(map(forward, h_D))
+        return network.loss(voted, rest[0] if self.train_float else network.start.floats, x_B, y_B)
 
     def merge(self, state: State, key: Key) -> Merge:
         if rule_of(self) is None and not self.train_float:
@@ -171,15 +187,19 @@ class FedVote(Method):
         votes_KD = ups["votes"]
         memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
         clients_K = torch.tensor(clients, device=votes_KD.device)
-        verdict = self.reputation.judge(memory, Ballots(votes_KD, clients_K, self.soft(state), self.alphabet), key)
+        layers = tuple(state["layers"].tolist()) if self.reputation.by_layer else ()
+        ballots = Ballots(votes_KD, clients_K, self.soft(state), self.alphabet, layers)
+        verdict = self.reputation.judge(memory, ballots, key)
         check_verdict(self.reputation, verdict, len(clients), memory)
+        new_memory = {MEMORY + name: value for name, value in verdict.memory.items()}
+        if not float(verdict.soft_K.sum()):  # nobody counts: the soft vote stays
+            return state | {"vote_weight": torch.zeros_like(state["vote_weight"])} | new_memory
 
         lambda_K = _ones_if_equal(verdict.soft_K)
         soft_VD = tally(votes_KD, lambda_K, self.alphabet)
         same = torch.equal(verdict.hard_K, verdict.soft_K)
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
         floats = {"float": weighted_sum(lambda_K / lambda_K.sum(), ups["float"])} if self.train_float else {}
-        new_memory = {MEMORY + name: value for name, value in verdict.memory.items()}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
 
     @property

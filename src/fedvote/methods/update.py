@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.codecs import Float32, FloatChanges, IfChanged
+from fedvote.codecs import Float32, FloatChanges, FloatSteps, IfChanged
 from fedvote.core import Batches, Codec, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.method import Method
@@ -35,6 +35,7 @@ class FloatWire(Wire):
     keeps_broadcast: bool = False
     step: float = 0.0  # how far the server moves every weight, if equally far
     sends_models: bool = False  # whether clients send weights; otherwise updates
+    down_levels: int = 0  # of the update that is broadcast; 0: float32
 
     def up(self, down: Message, key: Key) -> Codecs:
         return self.uplink
@@ -42,6 +43,8 @@ class FloatWire(Wire):
     def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         def codec(name: str, count: int) -> Codec:
             last = reference[name] if reference else None
+            if self.down_levels:
+                return IfChanged(FloatSteps(count, self.down_levels, last), last)
             return IfChanged(FloatChanges(count, last, self.step) if self.keeps_broadcast else Float32(count), last)
 
         return {"voted": codec("voted", self.network.D), "float": codec("float", self.network.F)}

@@ -9,8 +9,10 @@ from torch import nn
 from fedvote.errors import ConfigError, reason
 from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
+from fedvote.models.resnet20 import resnet20
 from fedvote.models.small_cnn import small_cnn
 from fedvote.models.vgg7 import vgg7
+from fedvote.models.wide_resnet import wrn20_4
 from fedvote.registry import find
 
 MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
@@ -18,6 +20,8 @@ MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "lenet5": lenet5,
     "small-cnn": small_cnn,
     "vgg7": vgg7,
+    "resnet20": resnet20,
+    "wrn20-4": wrn20_4,
 }
 
 

@@ -44,3 +44,18 @@ def judge(
             f"loss{suffix}": loss,
         }
     return metrics
+
+
+def success(
+    network: Network, models: dict[str, Weights], triggered: Examples, calibration: Tensor, batch: int
+) -> dict[str, float]:
+    """The share of triggered inputs that get the attackers' label: `backdoor_success`, and `backdoor_success_float`.
+
+    Batch norm is calibrated, as on a device: the statistics of a batch of triggered inputs would hide the trigger.
+    """
+    shares: dict[str, float] = {}
+    for name, weights in models.items() if len(triggered) else ():
+        calibrated = partial(network.calibrated, weights, network.calibrate(weights, calibration))
+        suffix = "" if name == "deployed" else f"_{name}"
+        shares[f"backdoor_success{suffix}"], _ = score(calibrated, triggered, batch)
+    return shares

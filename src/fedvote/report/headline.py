@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedvote.report.run_page import Run, number
+from fedvote.report.run_page import Run, both_ways
 
 NONE = "\N{EN DASH}"
 FLOAT32_BITS = 32
@@ -69,28 +69,31 @@ def headlines(run: Run) -> list[Headline]:
 def accuracies(run: Run) -> list[Headline]:
     deployed, calibrated = last(run.column("accuracy")), last(run.column("accuracy_calibrated"))
     floating, floating_calibrated = last(run.column("accuracy_float")), last(run.column("accuracy_float_calibrated"))
+    backdoor = run.column("backdoor_success")
+    success = f", backdoor {percent(backdoor[-1])}" if backdoor else ""
     return [
-        Headline("Deployed model", percent(deployed), f"calibrated {percent(calibrated)}"),
+        Headline("Deployed model", percent(deployed), f"calibrated {percent(calibrated)}{success}"),
         Headline("Float model", percent(floating), f"calibrated {percent(floating_calibrated)}"),
     ]
 
 
 def traffic(run: Run) -> list[Headline]:
     up, down = mean(run.column("uplink_bits_per_weight")), mean(run.column("downlink_bits_per_weight"))
-    fewer = f"{decimal(FLOAT32_BITS / up)}\N{MULTIPLICATION SIGN}" if up else NONE
-    total = sum(run.column("uplink_bytes"))
+    both = None if up is None or down is None else up + down
+    fewer = f"{decimal(2 * FLOAT32_BITS / both)}\N{MULTIPLICATION SIGN}" if both else NONE
+    total = run.megabytes[-1] * 1e6 if run.megabytes else 0
     return [
-        Headline("Uplink per client and round", size(uplink_per_client(run)), f"{size(total)} in total"),
-        Headline("Bits per weight up", decimal(up), f"{decimal(down)} down"),
-        Headline("Smaller than float32", fewer, f"{FLOAT32_BITS} bits per weight"),
+        Headline("Traffic per client and round", size(traffic_per_client(run)), f"{size(total)} in total, up and down"),
+        Headline("Bits per weight", decimal(both), f"{decimal(up)} up, {decimal(down)} down"),
+        Headline("Smaller than float32", fewer, f"{FLOAT32_BITS} bits per weight up, {FLOAT32_BITS} down"),
     ]
 
 
-def uplink_per_client(run: Run) -> float | None:
-    """Mean bytes that one client sends in a round, over the rounds that name their clients."""
+def traffic_per_client(run: Run) -> float | None:
+    """Mean bytes that one client sends and receives in a round, over the rounds that name their clients."""
     records = [record for record in run.rounds if record.get("clients")]
     turns = sum(len(record["clients"]) for record in records)
-    return sum(number(record, "uplink_bytes") or 0 for record in records) / turns if turns else None
+    return sum(map(both_ways, records)) / turns if turns else None
 
 
 def time_taken(run: Run) -> Headline:

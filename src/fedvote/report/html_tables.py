@@ -21,6 +21,7 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "accuracy_calibrated": ("Deployed, calibrated", percent),
     "accuracy_float": ("Float", percent),
     "accuracy_float_calibrated": ("Float, calibrated", percent),
+    "backdoor_success": ("Backdoor", percent),
     "loss": ("Loss", decimal),
     "uplink_bytes": ("Uplink", size),
     "downlink_bytes": ("Downlink", size),
@@ -28,7 +29,7 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "downlink_bits_per_weight": ("Bits down", decimal),
     "seconds": ("Seconds", decimal),
 }
-
+BACKDOOR = ("backdoor_success",)  # columns of runs whose attack has a trigger
 
 EVENTS = {
     "refused": "refused",
@@ -67,7 +68,7 @@ def seeds_table(runs: Sequence[Run]) -> Html | None:
         common = {key: value for key, value in run.config.items() if key != "seed"} | {"done": len(run.rounds)}
         groups.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
     rows = [seeds_row(group) for group in groups.values() if len({run.setting("seed") for run in group}) > 1]
-    return table(["Runs", "Seeds", "Deployed", "Float", "Uplink in total"], rows, "numbers") if rows else None
+    return table(["Runs", "Seeds", "Deployed", "Float", "Traffic in total"], rows, "numbers") if rows else None
 
 
 def seeds_row(runs: Sequence[Run]) -> list[str]:
@@ -75,7 +76,7 @@ def seeds_row(runs: Sequence[Run]) -> list[str]:
         ends = [values[-1] for run in runs if (values := run.column(key))]
         return spread(ends) if len(ends) > 1 else NONE
 
-    sent = statistics.mean(sum(run.column("uplink_bytes")) for run in runs)
+    sent = statistics.mean(1e6 * (run.megabytes or [0])[-1] for run in runs)
     seeds = ", ".join(str(run.setting("seed")) for run in runs)
     return [
         ", ".join(run.name for run in runs),
@@ -87,12 +88,13 @@ def seeds_row(runs: Sequence[Run]) -> list[str]:
 
 
 def rounds_table(run: Run) -> Html:
-    head = ["Round", *(heading for heading, _ in ROUND_COLUMNS.values()), "Clients"]
-    return table(head, [round_row(record) for record in run.rounds], "numbers")
+    columns = [key for key in ROUND_COLUMNS if key not in BACKDOOR or run.column(key)]
+    head = ["Round", *(ROUND_COLUMNS[key][0] for key in columns), "Clients"]
+    return table(head, [round_row(record, columns) for record in run.rounds], "numbers")
 
 
-def round_row(record: Record) -> list[str]:
-    values = [show(number(record, key)) for key, (_, show) in ROUND_COLUMNS.items()]
+def round_row(record: Record, columns: Sequence[str]) -> list[str]:
+    values = [ROUND_COLUMNS[key][1](number(record, key)) for key in columns]
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
 
 

@@ -11,7 +11,7 @@ from fedvote.report.html_tables import comparison_table, configuration, events_t
 from fedvote.report.markup import Html, join, markup, tag
 from fedvote.report.measured import method_measurements
 from fedvote.report.run_page import Run
-from fedvote.report.sections import by_round, by_uplink, client_data, section, vote_weights
+from fedvote.report.sections import by_round, by_traffic, client_data, section, vote_weights
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -122,7 +122,7 @@ def tile(headline: Headline) -> Html:
 
 
 def charts(runs: Sequence[Run]) -> list[Html]:
-    lines = [by_round(runs), by_uplink(runs)] if any(run.rounds for run in runs) else []
+    lines = [by_round(runs), by_traffic(runs)] if any(run.rounds for run in runs) else []
     measured = method_measurements(runs)
     return [*lines, *([measured] if measured else []), client_data(runs)]
 

@@ -45,13 +45,18 @@ class Run:
         return [value for record in self.rounds if (value := number(record, key)) is not None]
 
     @property
-    def uplink_megabytes(self) -> list[float]:
-        """Megabytes that all clients together have sent by the end of each round."""
-        return list(accumulate((number(record, "uplink_bytes") or 0) / 1e6 for record in self.rounds))
+    def megabytes(self) -> list[float]:
+        """Megabytes of all clients together, up and down, by the end of each round."""
+        return list(accumulate(both_ways(record) / 1e6 for record in self.rounds))
 
     @property
     def hostile(self) -> frozenset[str]:
         return self.clients.hostile if self.clients else frozenset()
+
+
+def both_ways(record: Record) -> float:
+    """Bytes of a round in both directions."""
+    return (number(record, "uplink_bytes") or 0) + (number(record, "downlink_bytes") or 0)
 
 
 def number(record: Record, key: str) -> float | None:

@@ -18,12 +18,19 @@ KINDS = {  # metric: its name, its colour on the page of one run, its dash
     "accuracy": ("deployed", 0, "solid"),
 }
 
+BACKDOOR = {"backdoor_success": ("backdoor", 3, "dotted")}  # shown where an attack has a trigger
+
 LOG_FROM = 5
 """If one run sends this many times more than another, the axis of bytes is logarithmic."""
 
 
 def section(title: str, *content: str, explain: str = "") -> Html:
     return tag("section", tag("h2", title), tag("p", explain, class_="explain") if explain else "", *content)
+
+
+def kinds_of(runs: Sequence[Run]) -> dict[str, tuple[str, int, str]]:
+    """The metrics to draw."""
+    return KINDS | (BACKDOOR if any(run.column(key) for run in runs for key in BACKDOOR) else {})
 
 
 def accuracy_series(runs: Sequence[Run], place: Callable[[Run], Sequence[float]], unit: str) -> list[Series]:
@@ -36,7 +43,7 @@ def accuracy_series(runs: Sequence[Run], place: Callable[[Run], Sequence[float]]
             tokens=(f"run-{index}", key),
             points=tuple(points(run, key, place(run), unit)),
         )
-        for key, (label, colour, dash) in KINDS.items()
+        for key, (label, colour, dash) in kinds_of(runs).items()
         for index, run in enumerate(runs)
     ]
 
@@ -55,7 +62,7 @@ def points(run: Run, key: str, places: Sequence[float], unit: str) -> list[Point
 def legend_keys(runs: Sequence[Run]) -> list[LegendKey]:
     kinds = [
         LegendKey(key, label, None if len(runs) > 1 else colour, dash)
-        for key, (label, colour, dash) in reversed(KINDS.items())
+        for key, (label, colour, dash) in reversed(kinds_of(runs).items())
     ]
     names = [LegendKey(f"run-{index}", run.name, index, "solid") for index, run in enumerate(runs)]
     return [*names, *kinds] if len(runs) > 1 else kinds
@@ -82,18 +89,24 @@ def by_round(runs: Sequence[Run]) -> Html:
     figure = accuracy_figure(
         runs, "Accuracy by round", lambda run: [float(record["round"]) for record in run.rounds], "round"
     )
+    trigger = (
+        " Backdoor: the share of test inputs of other classes that become the attackers' class when they have its "
+        "trigger, by the calibrated deployed model."
+    )
     explain = (
         "Deployed: the model that goes onto a device, evaluated with the batch-norm statistics of each test batch. "
         "Calibrated: the same model with fixed statistics, as a device needs that sees one input at a time. Float: the "
         "model from which training continues."
     )
-    return section("Accuracy by round", figure, explain=explain)
+    shown = trigger if BACKDOOR.keys() <= kinds_of(runs).keys() else ""
+    return section("Accuracy by round", figure, explain=explain + shown)
 
 
-def by_uplink(runs: Sequence[Run]) -> Html:
-    title = "Accuracy by uplink"
-    figure = accuracy_figure(runs, title, lambda run: run.uplink_megabytes, "megabytes sent by all clients", "MB")
-    return section(title, figure, explain="Accuracy against all bytes that clients have sent to the server so far.")
+def by_traffic(runs: Sequence[Run]) -> Html:
+    title = "Accuracy by traffic"
+    name = "megabytes of all clients, up and down"
+    figure = accuracy_figure(runs, title, lambda run: run.megabytes, name, "MB")
+    return section(title, figure, explain="Accuracy against all bytes so far, in both directions, of all clients.")
 
 
 def client_data(runs: Sequence[Run]) -> Html:

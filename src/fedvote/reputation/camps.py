@@ -1,45 +1,53 @@
 """Camps: if the ballots of a round form clusters (camps), only the majority's camp has a vote.
 
-Honest ballots differ by random rounding and by their clients' data, each in its own direction. Attackers with a common
-aim differ from honest clients in one direction. So each ballot gets a position on two lines: how much it has in common
-with all ballots, and where it lies along the direction of largest difference. If a gap on a line is wide relative to
-the spread of the majority's camp, the ballots beyond it are left out. The test repeats: attackers can be of many kinds.
+The rule looks at innovations: where a ballot departs from the broadcast, given its client's random numbers. It looks at
+the whole ballot, at each layer, and at blocks of large layers. There each ballot gets a position on several lines:
 
-A first test leaves out copied ballots. Copies of one honest ballot would form a camp with its sender, and the other
-honest clients would be outliers. But the server can draw every client's shared random numbers, and a copied vote shows
-by whose numbers it was rounded.
+- its work: how many innovations it has, and how long their jumps are. Honest clients work about equally much. Only
+  more work than others' is suspicious;
+- what its innovations have in common with all others', and where they lie along the direction of largest difference.
+
+If a gap on a line is wide relative to the spread of the majority's camp, the ballots beyond it are left out, with all
+their votes. The test repeats: attackers can be of many kinds. The more lines, the wider the gap has to be. Copies
+(copies.py) are left out first: with the client that they copy they would be a camp. If such a camp is found later, with
+a client that the others have robbed, the others are left out, and not those beyond the gap.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
-All clients start equal, so the first round counts heads. docs/byzantine.md says what this assumes and what breaks it.
+All clients start equal, so the first round counts heads. Where a round has a part of the clients, the last work of the
+others stands beside theirs. docs/byzantine.md says what this assumes and what breaks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from fedvote import packed
 from fedvote.core import State
 from fedvote.errors import ConfigError
-from fedvote.quantize import BINARY
 from fedvote.randomness import Key
-from fedvote.reputation.copied_votes import COPIED, copied_votes
+from fedvote.reputation.copies import copies, robbed
+from fedvote.reputation.gaps import Line, widest_gap
+from fedvote.reputation.innovations import Part, innovations
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
-BLOCK = 2**19  # weights per block: sums of so many votes are exact in float32
-FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
+POWERS = (0, 1)  # of the length of a jump, in the two measures of innovations: their number, and their length
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
+EQUAL = 0.03  # spread of the logarithm of work, at least: clients may train for somewhat longer
+LINES = 6  # of each part
 
 
 @dataclass(frozen=True)
 class Camps(Reputation):
+    by_layer: ClassVar[bool] = True
     beta: float = 0.8  # share of the old reputation that is kept
-    gap: float = 3.0  # minimum gap, in standard deviations of a large majority camp
+    gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -48,61 +56,115 @@ class Camps(Reputation):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
 
     def init(self, clients: int) -> State:
-        return {"reputation": torch.ones(clients)}
+        return {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS))}
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
-        votes_KD, clients_K = ballots.votes_KD, ballots.clients_K
+        clients_K = ballots.clients_K
         nu_K = memory["reputation"][clients_K]
-        heads_K = LEAST + (1 - LEAST) * nu_K.double().cpu()
-        alike_KK = alikeness(votes_KD, ballots.alphabet)
-        original_K = (copied_votes(ballots, alike_KK, key).fill_diagonal_(0) < COPIED).all(1)
-        stays_K = self.majority(alike_KK, heads_K, votes_KD.shape[1], original_K).to(nu_K)
+        heads_N = (LEAST + (1 - LEAST) * memory["reputation"]).double().cpu()
+        found = innovations(ballots, key)
+        work_KP = sum_of_work(found)
+        stays_K = self.majority(found, heads_N, clients_K.cpu(), memory["work"].double().cpu()).to(nu_K)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
 
         # lambda_m = nu_m 1(m stays)
         weights_K = nu_K * stays_K
-        return Verdict(weights_K, weights_K, {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K)})
+        stayed_K = stays_K > 0
+        work_NP = memory["work"].index_copy(0, clients_K[stayed_K], work_KP.to(memory["work"])[stayed_K])
+        new = {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K), "work": work_NP}
+        return Verdict(weights_K, weights_K, new)
 
-    def majority(self, alike_KK: Tensor, heads_K: Tensor, D: int, original_K: Tensor | None = None) -> Tensor:
-        """(K,) which ballots stay after all splits: always more than half of the heads.
-
-        `original_K`: the ballots that are no copies. Copies are left out first, if more than half of the heads remain.
-        """
+    def majority(self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor) -> Tensor:
+        """(K,) which ballots stay after all splits: more than half of the heads, except against remembered work."""
+        heads_K = heads_N[clients_K]
         half = float(heads_K.sum()) * (1 + SLACK) / 2
         stay = torch.arange(len(heads_K))
-        if original_K is not None and float(heads_K[original_K].sum()) > half:
-            stay = stay[original_K]
-        while len(camp := self.split(alike_KK[stay][:, stay], heads_K[stay], half, D)) < len(stay):
-            stay = stay[camp]
+        original = stay[~copies(found)]
+        if float(heads_K[original].sum()) > half:
+            stay = original
+        need = corrected(self.gap, LINES * (len(found) + (len(found) > 1)))
+        usual = self.usual_work(sum_of_work(found), stay, clients_K, heads_N, work_NP, need)
+        if len(usual) < len(stay):  # by the heads of clients outside of the round, so it may be most of them
+            stay, half = usual, float(heads_K[usual].sum()) * (1 + SLACK) / 2
+        for lines in (work_lines, common_lines):
+            while len(stay) and (camp := self.camp(lines(found, stay), heads_K[stay], half, need)) is not None:
+                stay = self.honest_side(found, stay, camp, heads_K, half)
         return torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay, True)
 
-    def split(self, alike_KK: Tensor, heads_K: Tensor, half: float, D: int) -> Tensor:
-        """Indices of the ballots on the majority's side of the widest gap; all ballots if no gap is wide enough."""
-        camp, widest = torch.arange(len(heads_K)), 1.0
-        for places_K, noise in lines(alike_KK, D):
-            order_K = places_K.argsort()
-            for cut in range(1, len(order_K)):
-                gap = float(places_K[order_K[cut]] - places_K[order_K[cut - 1]])
-                for inside, outside in ((order_K[:cut], order_K[cut:]), (order_K[cut:], order_K[:cut])):
-                    if len(inside) >= FEWEST and float(heads_K[inside].sum()) > half:
-                        width = gap / self.enough(places_K[inside], noise, heads_K[outside])
-                        if width > widest:
-                            camp, widest = inside, width
-        return camp
+    def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
+        """Indices of the ballots on the majority's side of the widest gap; None if no gap is wide enough."""
+        width, camp = max((widest_gap(line, heads_n, half, need) for line in lines), key=lambda gap: gap[0])
+        return camp if width > 1 else None
 
-    def enough(self, inside_n: Tensor, noise: float, heads_outside: Tensor) -> float:
-        """The width that a gap beside a camp must exceed; `inside_n`: the positions of the camp's ballots."""
-        spread = max(float(inside_n.std()), noise)
+    def honest_side(self, found: Sequence[Part], stay: Tensor, camp: Tensor, heads_K: Tensor, half: float) -> Tensor:
+        """The camp; or, if its members have robbed some of their own, all others and the robbed ones."""
+        inside_K = torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay[camp], True)
+        victims = stay[camp][robbed(found, stay[camp])]
+        others = torch.cat([stay[~inside_K[stay]], victims]).sort().values
+        return others if len(victims) and float(heads_K[others].sum()) > half else stay[camp]
 
-        # gap (1 + 2 / (n - 2)) spread: wider beside a small camp, whose ballots may be close by chance
-        # times the mean head outside: narrower against clients that were left out before
-        return self.gap * (1 + 2 / (len(inside_n) - 2)) * spread * float(heads_outside.mean())
+    def usual_work(
+        self, work_KP: Tensor, stay: Tensor, clients_K: Tensor, heads_N: Tensor, work_NP: Tensor, need: float
+    ) -> Tensor:
+        """The ballots with no more work than usual, where most clients are not in this round, but are remembered."""
+        absent = (work_NP > 0).all(1).index_fill(0, clients_K, False).nonzero()[:, 0]
+        if len(absent) < len(clients_K):
+            return stay
+        heads = torch.cat([heads_N[clients_K[stay]], heads_N[absent]])
+        half = float(heads.sum()) * (1 + SLACK) / 2
+        for power in range(len(POWERS)):
+            places = torch.cat([work_KP[stay, power], work_NP[absent, power]]).clamp_min(1e-12).log()
+            width, camp = widest_gap(Line(places, EQUAL, one_sided=True), heads, half, need)
+            if width > 1:
+                kept = camp[camp < len(stay)]
+                heads = torch.cat([heads[kept], heads[len(stay) :]])
+                stay = stay[kept]
+        return stay
 
 
-def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
-    """The two lines: the positions of the ballots on each, and the deviation that D coin tosses cause in a position."""
+def corrected(gap: float, tests: int) -> float:
+    """The gap that so many tests exceed by chance no more often than one exceeds `gap`, if positions were normal."""
+    one, usual = NormalDist(), 3.0
+    chance = 1 - one.cdf(usual)
+
+    # z(1 - alpha / tests) / z(1 - alpha), with alpha the chance of three standard deviations
+    return gap * one.inv_cdf(1 - chance / tests) / usual
+
+
+def sum_of_work(found: Sequence[Part]) -> Tensor:
+    """(K, P) the work of whole ballots."""
+    return torch.stack([torch.stack([part.work(power) for part in found]).sum(0) for power in POWERS], 1)
+
+
+def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
+    """How much each ballot works, in each part and in all."""
+    for power in POWERS:
+        each = [part.work(power)[stay] for part in found]
+        for work_n in [torch.stack(each).sum(0), *(each if len(each) > 1 else [])]:
+            # innovations are counted with a relative error of 1 / sqrt(count)
+            noise = float(work_n.clamp_min(1).mean()) ** -0.5 if power == 0 else 0.0
+            yield Line(work_n.clamp_min(1e-12).log(), max(EQUAL, noise), one_sided=True)
+
+
+def common_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
+    """What ballots have most in common, and how they differ most, in each part and in all."""
+    for power in POWERS:
+        each = [(part.gram(power)[stay][:, stay], part.jumps_Kn.shape[1]) for part in found]
+        if len(each) > 1:
+            each.append((torch.stack([gram for gram, _ in each]).sum(0), sum(D for _, D in each)))
+        for gram_nn, D in each:
+            yield from eigenlines(cosines(gram_nn), D)
+
+
+def cosines(gram_KK: Tensor) -> Tensor:
+    lengths_K = gram_KK.diagonal().clamp_min(1e-12).sqrt()
+    return gram_KK / lengths_K / lengths_K[:, None]
+
+
+def eigenlines(alike_KK: Tensor, D: int) -> Iterator[Line]:
+    """Two lines: the positions of the ballots on each, and the deviation that D random products cause in a position."""
     mean_K = alike_KK.mean(0)
 
     # A u = lambda u: what ballots have most in common; J A J u = lambda u, J = I - 1/K: how they differ most
@@ -110,18 +172,4 @@ def lines(alike_KK: Tensor, D: int) -> Iterator[tuple[Tensor, float]]:
         values_K, vectors_KK = torch.linalg.eigh(gram_KK)
 
         # 1 / (sqrt(D) (lambda - lambda')), with lambda' the eigenvalue of a direction of pure noise
-        yield vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12))
-
-
-def alikeness(votes_KD: Tensor, alphabet: tuple[int, ...]) -> Tensor:
-    """(K, K) the cosine between any two ballots."""
-    if alphabet == BINARY and votes_KD.device.type == "cpu":  # the same numbers, many times faster
-        D = votes_KD.shape[1]
-        return (2 * packed.agreements(packed.pack(votes_KD, alphabet)) - D).double() / max(D, 1)
-    dots_KK = torch.zeros((len(votes_KD),) * 2, dtype=torch.float64, device=votes_KD.device)
-    floats_KB = torch.empty((len(votes_KD), min(BLOCK, votes_KD.shape[1])), device=votes_KD.device)
-    for votes_KB in votes_KD.split(BLOCK, 1):
-        block_KB = floats_KB[:, : votes_KB.shape[1]].copy_(votes_KB)
-        dots_KK += block_KB @ block_KB.T
-    lengths_K = dots_KK.diagonal().clamp_min(1).sqrt()
-    return (dots_KK / lengths_K / lengths_K[:, None]).cpu()
+        yield Line(vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,17 +17,18 @@ from fedvote.randomness import Key
 
 @dataclass(frozen=True)
 class Ballots:
-    """All that a rule may see: the round's votes, their senders, and the soft vote that was broadcast."""
+    """All that a rule may see: the round's votes, their senders, the soft vote that was broadcast, and the layers."""
 
     votes_KD: Tensor
     clients_K: Tensor
     soft_D: Tensor
     alphabet: Alphabet
+    layers: tuple[int, ...] = ()  # number of votes in each layer; empty unless the rule has `by_layer`
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision of a rule. Only the ratios of weights matter."""
+    """The decision of a rule. Only the ratios of weights matter. If both are all 0, the soft vote stays as it was."""
 
     soft_K: Tensor  # each ballot's weight in the soft vote, from which training continues
     hard_K: Tensor  # each ballot's weight in the plurality, which is deployed
@@ -35,6 +37,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Reputation(ABC):
+    by_layer: ClassVar[bool] = False  # whether it needs the sizes of the layers
+
     def init(self, clients: int) -> State:
         """The memory before round 1; each tensor has N rows, one per client."""
         return {}
@@ -57,7 +61,9 @@ def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> N
             shape = contracts.kind(weights_K) if found is None else f"shape {tuple(found)}"
             contracts.refuse(rule, "judge", f"{name} of {shape}", f"a tensor of shape ({K},)")
         least, total = float(weights_K.min()), float(weights_K.sum())
-        if not (least >= 0 and 0 < total < float("inf")):
+        if not (least >= 0 and total < float("inf")):
             found = f"{name} from {least:g} that adds up to {total:g}"
-            contracts.refuse(rule, "judge", found, "none below 0, and more than nothing in all")
+            contracts.refuse(rule, "judge", found, "none below 0, and a finite sum")
+    if bool(verdict.soft_K.any()) != bool(verdict.hard_K.any()):
+        contracts.refuse(rule, "judge", "weights for soft_K or hard_K alone", "weights for both, or for neither")
     contracts.like(rule, "judge", verdict.memory, memory)

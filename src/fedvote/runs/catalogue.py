@@ -20,6 +20,8 @@ REGISTRIES = {
     "normalisations": "fedvote.quantize:NORMALISATIONS",
     "datasets": "fedvote.data:DATASETS",
     "models": "fedvote.models:MODELS",
+    "augmentations": "fedvote.data.augment:AUGMENTATIONS",
+    "schedules": "fedvote.training.schedules:SCHEDULES",
     "partitions": "fedvote.data.partition:PARTITIONS",
     "experiments": "fedvote.studies.experiments:EXPERIMENTS",
     "benchmarks": "fedvote.studies.bench:BENCHMARKS",

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedvote.data.augment import AUGMENTATIONS, Augmentation
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.plan import FlowerOptions, Plan
-from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files
+from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files, resolve_parts
 from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
 
@@ -21,8 +22,11 @@ class DataConfig:
     name: str = "digits"  # a dataset, or FILE.py:NAME, a function that returns one made by fedvote.from_arrays
     validation: float = 0.0  # hold out this share of the training examples and evaluate on it; 0: on the test examples
 
+    augment: tuple[Augmentation, ...] = field(default=(), metadata={"registry": AUGMENTATIONS})  # of training inputs
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", absolute_name(self.name))
+        resolve_parts(self)
         if not 0 <= self.validation < 1:
             raise ConfigError(f"data.validation is {self.validation}, expected a share: at least 0 and less than 1")
 

@@ -99,8 +99,10 @@ def federation(
         )
     data = with_validation(config, data or dataset(config.data.name))
     module = make_model(config.model.name, data.shape, len(data.classes))
-    keep_float = config.model.keep_float
-    return Federation.of(module, data, config.method, config, owned=owned, keep_float=keep_float, device=device)
+    return Federation.of(
+        module, data, config.method, config, owned=owned, keep_float=config.model.keep_float,
+        augment=config.data.augment, device=device,
+    )  # fmt: skip
 
 
 def record(

@@ -313,5 +313,6 @@ def digest(file: Path) -> str:
 def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
+        inner = dict(enumerate(value)) if isinstance(value, list) and any(isinstance(e, dict) for e in value) else value
+        flat |= _flat(inner, f"{path}{key}.") if isinstance(inner, dict) else {f"{path}{key}": value}
     return flat

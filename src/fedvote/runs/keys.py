@@ -9,7 +9,7 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.plan import comments
-from fedvote.registry import name_of
+from fedvote.registry import item_of, name_of
 from fedvote.runs.config import Config
 from fedvote.runs.field_types import default_of, expected, fields_of, is_table_class, tables_in
 from fedvote.runs.toml_tables import find_part, inline_toml, to_plain
@@ -52,9 +52,10 @@ def _of(
         key, default, remark = path + name, getattr(instance, name, default_of(slot)), remarks.get(name, "")
         registry: Mapping[str, type[Any]] | None = slot.metadata.get("registry")
         if registry is not None:
-            yield Setting(of, key, _written(name_of(registry, default)), remark, NAME)
-            wanted = {chosen[key]: find_part(registry, hint, chosen[key], key)} if key in chosen else registry
-            parts += [_of(part, f"{key}.", f"{key} ({called})", chosen) for called, part in wanted.items()]
+            item, many = item_of(hint) or hint, "[]" * bool(item_of(hint))
+            yield Setting(of, key, _written(list(default) if many else name_of(registry, default)), remark, NAME)
+            wanted = {chosen[key]: find_part(registry, item, chosen[key], key)} if key in chosen else registry
+            parts += [_of(part, f"{key}{many}.", f"{key} ({called})", chosen) for called, part in wanted.items()]
             continue
         if not is_table_class(hint):
             yield Setting(of, key, _written(default), remark, expected(hint))

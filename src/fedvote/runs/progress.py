@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from fedvote.federation import Snapshot
 
 
 def watch(
-    snapshots: Iterable[Snapshot], rounds: int, done: int = 0, uplink: int = 0, title: str = ""
+    snapshots: Iterable[Snapshot], rounds: int, done: int = 0, sent: int = 0, title: str = ""
 ) -> Iterator[Snapshot]:
-    """Show each snapshot, then yield it. `done` rounds and `uplink` bytes came before; the title tells runs apart."""
-    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, uplink, title)
+    """Show each snapshot, then yield it. The title tells runs apart.
+
+    `done` rounds and `sent` bytes, in both directions, came before.
+    """
+    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, sent, title)
 
 
-def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, title: str) -> Iterator[Snapshot]:
+def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: int, title: str) -> Iterator[Snapshot]:
     if title:
         print(title, file=sys.stderr)
     began = time.monotonic()
     for snapshot in snapshots:
         record = snapshot.record
-        uplink += record["uplink_bytes"]
+        sent += both_ways(record)
         left = (time.monotonic() - began) / (record["round"] - done) * (rounds - record["round"])
         print(
-            f"round {record['round']:>{len(str(rounds))}}/{rounds}  {_text(snapshot, uplink)}  {left:5.0f} s left",
+            f"round {record['round']:>{len(str(rounds))}}/{rounds}  {_text(snapshot, sent)}  {left:5.0f} s left",
             file=sys.stderr,
         )
         yield snapshot
 
 
-def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, title: str) -> Iterator[Snapshot]:
+def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: int, title: str) -> Iterator[Snapshot]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -56,19 +60,26 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, ti
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("training", total=rounds, completed=done)
         for snapshot in snapshots:
-            uplink += snapshot.record["uplink_bytes"]
-            bar.update(task, completed=snapshot.round, description=_text(snapshot, uplink))
+            sent += both_ways(snapshot.record)
+            bar.update(task, completed=snapshot.round, description=_text(snapshot, sent))
             yield snapshot
 
 
-def _text(snapshot: Snapshot, uplink: int) -> str:
+def both_ways(record: Mapping[str, Any]) -> int:
+    """Bytes of a round in both directions."""
+    nbytes: int = record.get("uplink_bytes", 0) + record.get("downlink_bytes", 0)
+    return nbytes
+
+
+def _text(snapshot: Snapshot, sent: int) -> str:
     record = snapshot.record
     accuracy = "accuracy {accuracy:6.1%} (float {accuracy_float:6.1%})  " if "accuracy" in record else ""
+    backdoor = f"backdoor {record['backdoor_success']:6.1%}  " if "backdoor_success" in record else ""
     refused = record.get("refused", {})
     uncounted = f"  {len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
     return (
-        f"{accuracy.format(**record)}"
-        f"{uplink / 1e6:8.2f} MB up  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
+        f"{accuracy.format(**record)}{backdoor}"
+        f"{sent / 1e6:8.2f} MB  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
         f"{record['downlink_bits_per_weight']:.2f} down{uncounted}"
     )
 

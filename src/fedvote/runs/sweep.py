@@ -150,6 +150,7 @@ def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
             **{name: point.records[-1][name] for name in names},
             "uplink_bytes": point.sent("up"),
             "downlink_bytes": point.sent("down"),
+            "total_bytes": point.sent("up") + point.sent("down"),
             "lost_rounds": point.lost,
             "config": as_table(point.config),
         }

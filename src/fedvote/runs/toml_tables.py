@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from fedvote.contracts import signatures
 from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean, find, name_of
+from fedvote.registry import did_you_mean, find, item_of, name_of
 from fedvote.runs.field_types import (
     LISTS,
     TABLES,
@@ -82,7 +82,8 @@ def build(cls: type, table: Any, where: str = "", base: Any = None) -> Any:
         slot, kind = fields[key]
         path = f"{where}.{key}" if where else key
         if "registry" in slot.metadata:
-            values[key] = _build_part(slot, kind, value, path)
+            item = item_of(kind)
+            values[key] = _build_parts(slot, item, value, path) if item else _build_part(slot, kind, value, path)
             continue
         try:
             named = is_table_class(kind) and isinstance(value, str)
@@ -109,10 +110,21 @@ def _build_part(slot: dataclasses.Field[Any], base: type, value: Any, where: str
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} is {value!r}, expected a name or a table; known: {', '.join(registry)}")
-    name = str(table.get("name", name_of(registry, slot.default)))
+    name = str(table["name"] if "name" in table else name_of(registry, slot.default))
     options = {key: value for key, value in table.items() if key != "name"}
     chosen = find_part(registry, base, name, where)
     return build(chosen, options, f"{where} {name!r}", None if "name" in table else slot.default)
+
+
+def _build_parts(slot: dataclasses.Field[Any], base: type, value: Any, where: str) -> tuple[Any, ...]:
+    """Any number of parts, each a name or a table with a name."""
+    registry = slot.metadata["registry"]
+    items = value if isinstance(value, list) else [None]
+    if not all(isinstance(each, str) or (isinstance(each, Mapping) and "name" in each) for each in items):
+        raise ConfigError(
+            f"{where} is {value!r}, expected a list of names, or of tables with a name; known: {', '.join(registry)}"
+        )
+    return tuple(_build_part(slot, base, each, f"{where}[{index}]") for index, each in enumerate(value))
 
 
 def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) -> type:
@@ -168,12 +180,18 @@ def as_table(part: Any) -> Table:
     for slot in dataclasses.fields(part):
         value, name = getattr(part, slot.name), f"{type(part).__name__}.{slot.name}"
         if "registry" in slot.metadata:
-            table[slot.name] = {"name": name_of(slot.metadata["registry"], value), **as_table(value)}
+            parts = [{"name": name_of(slot.metadata["registry"], each), **as_table(each)} for each in listed(value)]
+            table[slot.name] = parts if isinstance(value, tuple) else parts[0]
         elif slot.init and value is not None:
             table[slot.name] = to_plain(value, name)
         elif slot.init and default_of(slot) is not None:
             raise ConfigError(f"{name} is None, which TOML cannot hold: make None its default, or give it a value")
     return table
+
+
+def listed(value: Any) -> tuple[Any, ...]:
+    """The parts in a field that holds one part, or any number of them."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 def to_plain(value: Any, name: str = "the value") -> Any:

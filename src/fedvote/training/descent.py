@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import zip_longest
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -53,12 +54,14 @@ class Stack:
         `sizes`: part sizes, if the loss takes each weight vector in parts; None: it takes whole vectors.
         `rate`: learning rate, if `gradients` also takes the step. Such a stack is compiled and has no optimiser.
         """
-        self.together, self.clients, self.rate = together, len(start[0]), rate
+        self.together, self.clients = together, len(start[0])
+        # a tensor: a recording reads it again in every step, so that a schedule can change it
+        self.rate = None if rate is None else torch.tensor(rate, device=start[0].device)
         loss = loss if compiled else partial(_scalar, loss)
         # compile vmap as well: inside vmap, a compiled function would run uncompiled
         self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
         if rate is not None:
-            self.losses = partial(_step, self.losses, rate)
+            self.losses = partial(_step, self.losses)
         if compiled:
             self.losses = torch.compile(self.losses, dynamic=False)
         self._sizes = [list(parts) for parts in sizes or [[rows.shape[1]] for rows in start]]
@@ -100,7 +103,7 @@ class Stack:
         weights = self.weights[call]
         if self.rate is not None:
             with torch.no_grad():
-                self.losses(*weights, x_B, y_B)
+                self.losses(self.rate, *weights, x_B, y_B)
             return
         leaves, loss = _flat(weights), self.losses(*weights, x_B, y_B)
         loss = loss.sum() if self.together else loss
@@ -117,7 +120,7 @@ def _scalar(loss: Loss, *arguments: Any) -> Tensor:
     return value
 
 
-def _step(losses: Loss, rate: float, *arguments: Any) -> Tensor:
+def _step(losses: Loss, rate: Tensor, *arguments: Any) -> Tensor:
     """Take one step of SGD and return the sum of the losses before it. One function compiles to fewer passes."""
     *weights, x, y = arguments
     total: Tensor
@@ -125,7 +128,7 @@ def _step(losses: Loss, rate: float, *arguments: Any) -> Tensor:
 
     # theta <- theta - eta grad f(theta)
     for leaf, gradient in zip(_flat(weights), _flat(gradients), strict=True):
-        leaf.sub_(gradient, alpha=rate)
+        leaf.sub_(rate * gradient)
     return total
 
 
@@ -155,7 +158,14 @@ def descend(method: Method, network: Network, start: Sequence[Tensor], batches: 
 
 def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Sequence[Sequence[int]] | None:
     """Sizes of the parts to train in, if the method's objective is marked `layerwise`; else None."""
-    return network.sizes[: len(start)] if getattr(method.objective, "layerwise", False) else None
+    if not getattr(method.objective, "layerwise", False):
+        return None
+    lengths = [rows.shape[1] for rows in start]
+    # a vector that is not the network's, such as a constant of the round, stays whole
+    return [
+        layers if layers and sum(layers) == length else [length]
+        for length, layers in zip_longest(lengths, network.sizes[: len(start)])
+    ]
 
 
 def is_small(network: Network, x_B: Tensor) -> bool:
@@ -169,7 +179,11 @@ def _empty_like(start: Sequence[Tensor]) -> list[Tensor]:
 
 def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) -> list[Tensor]:
     """Take all steps; write each client's weights after its last step to `ended`, and return it."""
-    optimizer = optimizer_of(method).make(stack.leaves) if stack.rate is None else None
+    chosen, optimizer = optimizer_of(method, batches.rate), None
+    if stack.rate is None:
+        optimizer = chosen.make(stack.leaves)
+    else:
+        stack.rate.fill_(chosen.lr)
     for step in range(batches.steps):
         stack.gradients(*batches.at(step))
         if optimizer:

@@ -53,8 +53,9 @@ class LocalOptimizer:
         return optimizer
 
 
-def optimizer_of(method: Method) -> LocalOptimizer:
-    return LocalOptimizer(method.optimizer, method.lr, method.optimizer_options)
+def optimizer_of(method: Method, factor: float = 1.0) -> LocalOptimizer:
+    """The method's optimiser; `factor`: of its learning rate, from a schedule."""
+    return LocalOptimizer(method.optimizer, method.lr * factor, method.optimizer_options)
 
 
 @functools.cache

@@ -26,6 +26,7 @@ METHODS = {
     "a cohort": ("method=signum", "federation.cohort=2"),
     "hostile": ("federation.hostile=1", "attack=inverse", "method.reputation=cut"),
     "poisoned": ("federation.hostile=1", "attack=label-flip"),
+    "backdoor": ("federation.hostile=2", "attack=backdoor", "attack.trigger=distributed"),
 }
 
 

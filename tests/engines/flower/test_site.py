@@ -107,7 +107,7 @@ def test_a_server_with_test_data_of_its_own_knows_nobody_elses(tmp_path: Path) -
     save(tmp_path / "test.npz", classes=np.array(list("abcdefghij")), mean=np.array([0.3]), std=np.array([0.4]))
     made = servers_site(small(), str(tmp_path), "cpu")
     assert [len(part) for part in made.owned] == [0] * 4
-    assert len(made.data.test) == len(made.calibration(made.data.train)) == 20
+    assert len(made.data.test) == len(made.calibration()) == 20
     assert made.data.classes == tuple("abcdefghij") and made.data.train.mean == (0.3,)
 
 

@@ -23,7 +23,8 @@ ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "p
                          "rounds": 1, "device": "cpu"}  # fmt: skip
 TAKEN = {
     "codec": set(), "tally": set(), "judge": {"only", "clients", "device"}, "simulate": {"model", "clients", "device"},
-    "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
+    "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"},
+    "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fedvote.report.chart import Chart
 from fedvote.report.headline import spread
 from fedvote.runs.config import read
+from fedvote.studies.experiments.both_ways import both_ways
 from fedvote.studies.experiments.cells import Cell, Record, Runs
 from fedvote.studies.experiments.views import by_number, by_round, by_uplink, grid
 
@@ -19,7 +20,9 @@ SHARE = st.floats(0, 1)
 
 
 def records(accuracies: Sequence[float | None], nbytes: int = 10**8) -> list[Record]:
-    sent = {"uplink_bytes": nbytes, "downlink_bytes": 2 * nbytes, "uplink_bits_per_weight": 0.5}
+    sent = {"uplink_bytes": nbytes, "downlink_bytes": 2 * nbytes} | {
+        f"{way}_bits_per_weight": bits for way, bits in (("uplink", 0.5), ("downlink", 1.0))
+    }
     measured = ({} if value is None else {"accuracy": value, "accuracy_float": value / 2} for value in accuracies)
     return [{"round": index, **sent, **one} for index, one in enumerate(measured, start=1)]
 
@@ -104,3 +107,11 @@ def test_one_seed_has_no_deviation() -> None:
 
 def test_the_second_half_of_the_judged_rounds_counts() -> None:
     assert runs("A", [0.1, 0.2, 0.6, 0.8], [0.1, None, 0.5]).second_half("accuracy") == pytest.approx([0.7, 0.5])
+
+
+def test_traffic_counts_both_directions_until_a_target_is_reached() -> None:
+    """300 MB a round; the seeds reach 50 % in rounds 2 and 3, and one of them never 80 %."""
+    view = both_ways(0.5, 0.8)([runs("some", [0.1, 0.5, 0.6], [0.1, 0.2, 0.9], column="equal")])
+    assert list(view.rows[0])[:3] == ["some, equal", "3", "2"]
+    assert list(view.rows[0])[5:] == ["0.500", "1.00", "1.50", "750", "not reached"]
+    assert [x for x, _ in points(view.charts[0], "some, equal")] == pytest.approx([300, 600, 900])

@@ -84,7 +84,7 @@ def _site(problem: Problem, client: int, where: str, device: str) -> tuple[Feder
     _check_files(problem.files)
     config = parse(problem.experiment, "the server's configuration")
     federation = clients_site(config, problem, client, where, device)
-    return federation, federation.data.train.to(federation.device)
+    return federation, federation.training.to(federation.device)
 
 
 def _check_files(files: Sequence[tuple[str, str]]) -> None:

@@ -65,7 +65,7 @@ class Server:
         """Yield a snapshot after every round, from the round after `since` to the last."""
         federation = self.federation
         network, test = federation.placed(), federation.test()
-        calibration = federation.calibration(federation.data.train.to(federation.device))
+        calibration = federation.calibration()
         snapshot = (since or Snapshot(0, federation.start().state, {})).to(federation.device)
         round = Round(federation.method, network, federation.key(snapshot.round + 1))
         self.mailbox = Mailbox(self.grid, round.largest_ballot(snapshot.state))

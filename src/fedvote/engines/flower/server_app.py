@@ -27,7 +27,7 @@ from fedvote.report import write_report
 from fedvote.runs.config import read
 from fedvote.runs.experiment import record
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.progress import watch
+from fedvote.runs.progress import both_ways, watch
 
 DEFAULTS = {"experiment": "quickstart", "set": "", "out": "", "data": "", "keys": "", "device": "auto"}
 
@@ -71,7 +71,7 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
 def _serve(server: Server, folder: RunFolder, since: Snapshot | None) -> None:
     """Run the rounds into the run folder, and write its report."""
     done = since.round if since else 0
-    sent = sum(line.get("uplink_bytes", 0) for line in folder.metrics())
+    sent = sum(map(both_ways, folder.metrics()))
     rounds = record(server.federation, folder, since, server.run(since), share=1.0)  # a checkpoint after every round
     for _ in watch(rounds, server.config.rounds, done, sent):
         pass

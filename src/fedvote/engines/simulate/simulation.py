@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from fedvote.core import Dataset, Examples
+from fedvote.data.augment import Augmentation
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import DrawAhead
@@ -35,6 +36,7 @@ def simulate(
     *,
     keep_float: Sequence[str] | None = None,
     owned: Sequence[Tensor] | None = None,
+    augment: Sequence[str | Augmentation] = (),
     device: str = "auto",
     **knobs: Any,
 ) -> Simulation:
@@ -45,10 +47,13 @@ def simulate(
     method: how clients and server train; not given: FedVote()
     keep_float: names of layers (with * and ?) that stay float; not given: the last linear layer, or the last layer
     owned: the indices of each client's training examples; not given: `partition` divides them
+    augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
     """
     plan = Plan.of(**knobs)
-    return Simulation(Federation.of(network, data, method, plan, owned=owned, keep_float=keep_float, device=device))
+    return Simulation(
+        Federation.of(network, data, method, plan, owned=owned, keep_float=keep_float, augment=augment, device=device)
+    )
 
 
 def _document(function: Callable[..., Any]) -> None:
@@ -86,8 +91,8 @@ class Simulation:
         federation = self.federation
         if network is not None and not network.starts_as(federation.network):
             raise ConfigError("the network starts from other weights than this run, expected one of the same seed")
-        network, train = network or federation.placed(), federation.data.train.to(federation.device)
-        test, calibration = federation.test(), federation.calibration(train)
+        network, train = network or federation.placed(), federation.training.to(federation.device)
+        test, calibration = federation.test(), federation.calibration()
         chunks = Chunks(federation.plan.engine.stack or self.fitting(network, train))
         ahead, start = DrawAhead(federation.orders, federation.plan.rounds), federation.start()
         snapshot = since or start

@@ -17,7 +17,7 @@ from fedvote.studies.rows import Rows, table
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The function `bench` in the file of the benchmark's name; its parameters are the options that it takes."""
+    """The function `bench` in the file of its name, with _ for -. Its parameters are the options that it takes."""
 
     about: str
     extra: str = ""  # the package's extra that it needs
@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "simulate": Benchmark("Seconds a round in the simulator, by network and number of clients"),
     "infer": Benchmark("Size, loading time and speed of exported networks, in ONNX Runtime and as C", "onnx"),
     "flower": Benchmark("Seconds and bytes of a round over Flower, and the clients' own work in it", "flower"),
+    "slow-link": Benchmark("Seconds to an accuracy over Flower, by links of 1 Mbit/s up and 10 down", "flower"),
     "peers": Benchmark("One job in fedvote, pfl-research, Flower's simulation and a PyTorch loop; needs a clone"),
 }
 OPTIONS = ("model", "clients", "only", "preset", "set", "rounds", "device")
@@ -43,7 +44,7 @@ def benchmark(name: str, **asked: Any) -> partial[Rows]:
     if name not in BENCHMARKS:
         raise ConfigError(f"there is no benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
     try:
-        run: Callable[..., Rows] = import_module(f"{__name__}.{name}").bench
+        run: Callable[..., Rows] = import_module(f"{__name__}.{name.replace('-', '_')}").bench
     except ModuleNotFoundError as error:
         extra = BENCHMARKS[name].extra
         raise ConfigError(f"the benchmark {name} needs {error.name}: pip install '.[{extra}]' in a clone") from error

@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 from fedvote.studies.experiments.alphabets import TABLE_2
-from fedvote.studies.experiments.compared_methods import DIGITS, FIGURE_4A, FIGURE_4B, FIGURE_4C, FIGURE_5
+from fedvote.studies.experiments.backdoors import BACKDOOR_CIFAR10, BACKDOOR_DIGITS
+from fedvote.studies.experiments.broadcast_levels import (
+    LEVELS_CIFAR10,
+    LEVELS_DIGITS,
+    LEVELS_FASHION,
+    LEVELS_FEMNIST,
+    LEVELS_HOSTILE,
+    LEVELS_HOSTILE_DIGITS,
+)
+from fedvote.studies.experiments.compared_methods import (
+    BOTH_WAYS,
+    BOTH_WAYS_DIGITS,
+    DIGITS,
+    FIGURE_4A,
+    FIGURE_4B,
+    FIGURE_4C,
+    FIGURE_5,
+)
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
-from fedvote.studies.experiments.hostile_clients import FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, HOSTILE_DIGITS
+from fedvote.studies.experiments.hostile_clients import (
+    FIGURE_6A,
+    FIGURE_6B,
+    FIGURE_6C,
+    FIGURE_7,
+    HONEST_DIGITS,
+    HOSTILE_CIFAR10,
+    HOSTILE_DIGITS,
+)
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
@@ -29,6 +54,18 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-3": TABLE_3,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
+    "backdoor-digits": BACKDOOR_DIGITS,
+    "backdoor-cifar10": BACKDOOR_CIFAR10,
+    "hostile-cifar10": HOSTILE_CIFAR10,
+    "honest-digits": HONEST_DIGITS,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,
+    "both-ways": BOTH_WAYS,
+    "both-ways-digits": BOTH_WAYS_DIGITS,
+    "levels-digits": LEVELS_DIGITS,
+    "levels-fashion-mnist": LEVELS_FASHION,
+    "levels-cifar10": LEVELS_CIFAR10,
+    "levels-femnist": LEVELS_FEMNIST,
+    "levels-hostile-digits": LEVELS_HOSTILE_DIGITS,
+    "levels-hostile": LEVELS_HOSTILE,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
@@ -23,12 +24,14 @@ from fedvote.runs.sweep import folder_name, in_order
 from fedvote.runs.toml_tables import as_table
 from fedvote.studies.experiments.cells import Cell, Record, Runs
 from fedvote.studies.experiments.contract import Asked
+from fedvote.studies.experiments.parallel import Task, run_all
 from fedvote.studies.experiments.views import Show
 from fedvote.studies.rows import chosen, table
 from fedvote.system.device import find_device
 
-KEPT = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes",
-        "uplink_bits_per_weight", "downlink_bits_per_weight", "seconds")  # fmt: skip
+KEPT = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "backdoor_success", "backdoor_success_float",
+        "loss", "uplink_bytes", "downlink_bytes", "uplink_bits_per_weight", "downlink_bits_per_weight",
+        "total_bits_per_weight", "seconds")  # fmt: skip
 """The metrics of a round in an experiment's file; its run folders have all."""
 
 
@@ -44,6 +47,8 @@ class Comparison:
         planned = [  # configured before the first run, to find mistakes; all cells of a seed, then the next seed
             (seed, cell, configured(cell, seed, asked)) for seed in range(asked.seeds) for cell in self.wanted(asked)
         ]
+        if asked.jobs > 1:
+            run_all(unfinished(planned, asked, runs), asked.jobs)
         records: dict[Cell, dict[int, list[Record]]] = {}
         load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
@@ -56,8 +61,9 @@ class Comparison:
                 for _ in watch(snapshots, config.rounds, done, title=title):
                     pass
             records.setdefault(cell, {})[seed] = list(folder.metrics()[: config.rounds])
-            compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in records.items()]
-            yield Compared(self, asked, compared, machine)
+            if asked.jobs == 1 or number == len(planned):
+                compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in records.items()]
+                yield Compared(self, asked, compared, machine)
 
     def wanted(self, asked: Asked) -> list[Cell]:
         """The cells in the rows and columns asked for; if no row is named, in all rows, and likewise for columns."""
@@ -82,7 +88,10 @@ class Compared:
                 **{name: getattr(each.cell, name) for name in ("row", "column", "preset", "settings", "printed")},
                 "folders": [name_of(each.cell, seed, self.asked) for seed in each.by_seed],
                 "config": as_table(each.config),
-                "seeds": {seed: [kept(record) for record in records] for seed, records in each.by_seed.items()},
+                "seeds": {
+                    seed: [kept(record, hostile_of(each.config, seed)) for record in records]
+                    for seed, records in each.by_seed.items()
+                },
             }
             for each in self.runs
         ]
@@ -120,6 +129,31 @@ def name_of(cell: Cell, seed: int, asked: Asked) -> str:
     return f"{folder_name([cell.preset, *needed])}_seed={seed}"
 
 
-def kept(record: Record) -> dict[str, Any]:
-    short = {name: round(value, 5) if isinstance(value, float) else value for name, value in record.items()}
-    return {name: short[name] for name in KEPT if name in short}
+def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: Path) -> list[Task]:
+    """The runs of an experiment that are still to be done."""
+    tasks = []
+    for seed, cell, config in planned:
+        folder = RunFolder(runs / name_of(cell, seed, asked))
+        folder.check(config)
+        if folder.rounds_done() < config.rounds:
+            title = f"{cell.row} {cell.column}".rstrip()
+            tasks.append(Task(f"{title}, seed {seed}", config, folder.path, asked.device))
+    return tasks
+
+
+def hostile_of(config: Config, seed: int) -> set[int]:
+    """The hostile clients of a run."""
+    hostile, clients = config.federation.hostile, config.federation.clients
+    return set(Key(seed).numpy("hostile").choice(clients, hostile, replace=False).tolist())
+
+
+def kept(record: Record, hostile: Container[int] = ()) -> dict[str, Any]:
+    """The round's metrics for a file; with vote weights also the share of hostile clients, and who else has none."""
+    weights = {int(client): weight for client, weight in record.get("vote_weight", {}).items()}
+    judged = {
+        "hostile_weight": sum(weight for client, weight in weights.items() if client in hostile),
+        "honest_without": sum(not weight for client, weight in weights.items() if client not in hostile),
+    }
+    whole = {**record, **(judged if weights else {})}
+    short = {name: round(value, 5) if isinstance(value, float) else value for name, value in whole.items()}
+    return {name: short[name] for name in (*KEPT, *judged) if name in short}

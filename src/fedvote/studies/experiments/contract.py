@@ -20,9 +20,10 @@ class Asked:
     settings: tuple[str, ...] = ()  # of all runs, as `a.b=c`
     only: tuple[str, ...] = ()  # rows or columns to run; empty: all
     device: str = "auto"
+    jobs: int = 1  # runs at a time, in processes of their own with one thread each
 
     def __post_init__(self) -> None:
-        for name, value in (("seeds", self.seeds), ("rounds", self.rounds)):
+        for name, value in (("seeds", self.seeds), ("rounds", self.rounds), ("jobs", self.jobs)):
             if value is not None and value < 1:
                 raise ConfigError(f"asked for {value} {name}, expected 1 or more")
         if any(setting.startswith("seed=") for setting in self.settings):

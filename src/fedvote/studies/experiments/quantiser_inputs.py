@@ -65,7 +65,7 @@ def updates(run: Federation) -> NDArray[Any]:
     """delta = theta^(k) - theta_m^(k,tau), of the weights that FedVote votes on."""
     assert isinstance(run.method, FloatMethod)
     down = run.method.broadcast(run.start().state)
-    delta_KD = run.method.update(run.network, down, run.batches(run.data.train, [run.key(1, 0)]))
+    delta_KD = run.method.update(run.network, down, run.batches(run.training, [run.key(1, 0)]))
     return delta_KD[0, : run.network.D].detach().numpy()
 
 
@@ -74,7 +74,7 @@ def probabilities(run: Federation) -> NDArray[Any]:
     assert isinstance(run.method, FedVote)
     phi, down = run.method.normalisation, run.method.broadcast(run.start().state)
     latent_KD = phi.inverse(run.method.soft(down)).expand(1, -1)
-    (latent_KD, *_) = descend(run.method, run.network, [latent_KD], run.batches(run.data.train, [run.key(1, 0)]))
+    (latent_KD, *_) = descend(run.method, run.network, [latent_KD], run.batches(run.training, [run.key(1, 0)]))
     return ((1 + phi(latent_KD[0])) / 2).detach().numpy()
 
 

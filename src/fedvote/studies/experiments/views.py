@@ -48,7 +48,7 @@ def by_round(every: Sequence[Runs]) -> View:
     lines = tuple(map(one_line, every))
     last = axis_from_zero(max(runs.rounds for runs in every), whole=True)
     chart = Chart("accuracy-by-round", "Accuracy by round", lines, last, "round", accuracy_axis(lines))
-    head = ["Method", "Rounds", "Seeds", "Accuracy", "Bits a weight up", "GB up, all clients", "GB down"]
+    head = ["Method", "Rounds", "Seeds", "Accuracy", "Bits a weight up", "Down", "Together", "GB, all clients"]
     explain = (
         "Accuracy of the deployed model: quantised for FedVote, float for the others. Means over seeds, with their "
         "standard deviation after the last round."
@@ -57,9 +57,9 @@ def by_round(every: Sequence[Runs]) -> View:
 
 
 def _sent(runs: Runs) -> list[str]:
-    up, down = (runs.so_far(f"{way}link_bytes")[-1] / GIGABYTE for way in ("up", "down"))
-    bits = runs.so_far("uplink_bits_per_weight")[-1] / runs.rounds
-    shown = [spread(runs.last("accuracy")), decimal(bits), decimal(up), decimal(down)]
+    total = sum(runs.so_far(f"{way}link_bytes")[-1] for way in ("up", "down")) / GIGABYTE
+    up, down = (runs.so_far(f"{way}link_bits_per_weight")[-1] / runs.rounds for way in ("up", "down"))
+    shown = [spread(runs.last("accuracy")), *map(decimal, (up, down, up + down, total))]
     return [runs.cell.row, str(runs.rounds), str(len(runs.by_seed)), *shown]
 
 

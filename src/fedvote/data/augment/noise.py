@@ -1,0 +1,34 @@
+"""Noise: every feature is moved by a random amount; for tables, whose features are scaled alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from fedvote.data.augment.augmentation import Augmentation
+from fedvote.errors import ConfigError
+from fedvote.randomness import BITS, scramble
+
+DEVIATION = (4 * (256**2 - 1) / 12) ** 0.5  # of the sum of four random bytes
+
+
+@dataclass(frozen=True)
+class Noise(Augmentation):
+    """The noise is a sum of four random bytes: nearly normal, and the same on every device."""
+
+    deviation: float = 0.1  # standard deviation, in units of the scaled inputs
+
+    def __call__(self, x: Tensor, u: Tensor) -> Tensor:
+        feature = torch.arange(prod(x.shape[1:]), dtype=torch.int32, device=x.device)
+        example = (u * 2**BITS).to(torch.int32)
+        bits = scramble(scramble(feature.repeat(len(x), 1), example), example)
+        total = sum((bits >> 8 * byte & 0xFF for byte in range(4)), start=torch.zeros_like(bits)) - 4 * 255 // 2
+        return x + (total.float() * (self.deviation / DEVIATION)).view(x.shape)
+
+    def check(self, shape: Sequence[int]) -> None:
+        if not self.deviation > 0:
+            raise ConfigError(f"the noise's deviation is {self.deviation}, expected a number above 0")

@@ -1,0 +1,50 @@
+"""Float methods whose server rounds its update to a few levels before it is broadcast, and continues from that.
+
+What rounding cuts off is added to the next update (error feedback; Seide et al., 2014; for servers, Tang et al., 2019).
+Clients that have the last broadcast get the levels alone (codec 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from fedvote.codecs.float_steps import each, exponents, moved
+from fedvote.core import State
+from fedvote.errors import ConfigError
+from fedvote.methods.update import NAMES, FloatMethod
+from fedvote.network.network import Network
+
+UNSENT = "unsent/"  # prefix of the state tensors that rounding cut off
+MOST = 127
+
+
+@dataclass(frozen=True)
+class RoundedBroadcast(FloatMethod):
+    """Subclasses call `rounded` at the end of a merge, and have a `FloatWire` with `down_levels`."""
+
+    down_levels: int = 0  # values above zero of the update that is broadcast, 2 s + 1 in all; 0: float32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.down_levels <= MOST:
+            raise ConfigError(f"down_levels is {self.down_levels}, expected 0 (float32) or 1 to {MOST}")
+
+    def init(self, network: Network, clients: int) -> State:
+        state = super().init(network, clients)
+        return state | ({UNSENT + name: torch.zeros_like(state[name]) for name in NAMES} if self.down_levels else {})
+
+    def rounded(self, before: State, after: State) -> State:
+        """`after`, a step from `before`, as clients will have it."""
+        if not self.down_levels:
+            return after
+        state: State = {}
+        for name in NAMES:
+            # delta = theta^(k) - theta^(k+1) + what was not sent
+            start, change = before[name], before[name] - after[name] + before[UNSENT + name]
+            exponent_b = exponents(change, self.down_levels, start)
+            step = each(exponent_b, len(start))
+            level = (change / step).round().clamp(-self.down_levels, self.down_levels)
+            state[name], state[UNSENT + name] = moved(start, exponent_b, level), change - step * level
+        return state

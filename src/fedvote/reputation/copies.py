@@ -1,0 +1,78 @@
+"""Detects copied votes: the sender of a vote shows in its random numbers, and its copiers in the length of jumps.
+
+Let B = e t be the jumps of a ballot.
+
+Numbers: client i's rounding of the broadcast, r_i, minus its mean 2 p - 1, is independent of every other honest ballot.
+The sum of B_j (r_i - 2 p + 1) then has mean 0 and variance sum B_j^2 Var(r_i). Copied votes make it large. Nobody can
+make an honest ballot look like a copy: the server draws r_i itself.
+
+Jumps: votes that disagree with their sender's numbers pass that test. Where two honest ballots have the same
+innovation, each jump is a part of an honest change. A copier has not trained for the vote that it copied: its jump is
+as long as its own numbers happen to ask for. If all others of a
+camp have longer jumps than one client, they have robbed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fedvote.reputation.innovations import Part
+
+COPIED = 5.0  # standard deviations above chance that mark a copy; chance reaches them once in 3.5 million
+
+
+def copies(found: Sequence[Part]) -> Tensor:
+    """(K,) which ballots copy from another."""
+    return (by_numbers(found).fill_diagonal_(0) > COPIED).any(1)
+
+
+def robbed(found: Sequence[Part], camp: Tensor) -> Tensor:
+    """(n,) which ballots of a camp the others have copied: whose common innovations cost the others longer jumps."""
+    total_nn, square_nn = longer_jumps(found, camp)
+    return total_nn.sum(0) / square_nn.sum(0).clamp_min(1).sqrt() > COPIED
+
+
+def by_numbers(found: Sequence[Part]) -> Tensor:
+    """(K, K) how much each ballot goes with each client's random numbers, in standard deviations above chance."""
+    K = len(found[0].jumps_Kn)
+    total_KK, variance_K1 = torch.zeros((K, K), dtype=torch.float64), torch.zeros((K, 1), dtype=torch.float64)
+    for part in found:
+        soft_n, jumps_Kn = part.soft_n, part.jumps_Kn
+
+        # sum of B_j (r_i - 2 p + 1)
+        total_KK += ((jumps_Kn @ part.rounded_Kn.float().T) - (jumps_Kn @ soft_n)[:, None]).double().cpu()
+
+        # binary r: 1 - (2 p - 1)^2
+        variance_K1 += (jumps_Kn.square() @ variance(soft_n, part.rounded_Kn)).double().cpu()[:, None]
+    return total_KK / variance_K1.clamp_min(1e-12).sqrt()
+
+
+def variance(soft_n: Tensor, rounded_Kn: Tensor) -> Tensor:
+    """(n,) the variance of a random rounding of the broadcast: of binary votes, or of ternary ones, which can be 0."""
+    second_n = soft_n.abs() if bool((rounded_Kn == 0).any()) else torch.ones_like(soft_n)
+    return second_n - soft_n.square()
+
+
+def longer_jumps(found: Sequence[Part], camp: Tensor) -> tuple[Tensor, Tensor]:
+    """(n, n) by how much row j's jumps are longer than column i's where they have the same innovations; and squares."""
+    rows = [part.jumps_Kn[camp.to(part.jumps_Kn.device)] for part in found]
+    count_n1 = torch.stack([each.count_nonzero(1) for each in rows]).sum(0)[:, None]
+    mean_n1 = torch.stack([each.abs().sum(1) for each in rows]).sum(0)[:, None] / count_n1.clamp_min(1)
+    total_nn, square_nn = torch.zeros((2, len(camp), len(camp)), dtype=torch.float64)
+    for each in rows:
+        for sign in (1, -1):
+            # t / mean t: clients that train for longer have longer jumps everywhere
+            jumps_nd = (sign * each).clamp_min(0) / mean_n1.clamp_min(1e-12)
+            here_nd = (jumps_nd > 0).float()
+
+            # sum of t_j - t_i, and of its square
+            longer_nn, both_nn, squares_nn = (
+                (left @ right.T).double().cpu()
+                for left, right in ((jumps_nd, here_nd), (jumps_nd, jumps_nd), (jumps_nd.square(), here_nd))
+            )
+            total_nn += longer_nn - longer_nn.T
+            square_nn += squares_nn + squares_nn.T - 2 * both_nn
+    return total_nn, square_nn

@@ -1,0 +1,114 @@
+"""Innovations: where a ballot departs from the broadcast, given the random numbers by which its client rounds.
+
+The server can draw a client's random numbers u, so it knows the ballot r of a client that learned nothing: the
+broadcast p, rounded by u. An honest client votes v != r only where its training moved the weight across u. Let
+e = sign(v - r), and the jump t the smallest change of the weight that makes u round to v. For an honest client
+
+    E[e] is the weight's change, jumps are smaller than that change, and e is 0 for most weights.
+
+Of a vote the random rounding is known, so innovations are far less noisy than votes. Whoever forges votes without
+regard to its own numbers (inverts, copies, votes against a plurality) makes many innovations, with long jumps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from fedvote.quantize import BINARY, ROUNDING, Alphabet
+from fedvote.randomness import Key, as_uniform, shared_random_at
+from fedvote.reputation.reputation import Ballots
+
+LARGEST = 2**21  # weights in a part: larger layers are cut into several
+SAMPLE = 2**17  # weights of a part that are looked at
+RUN = 2**10  # neighbouring weights that are sampled together
+
+
+@dataclass(frozen=True)
+class Part:
+    """The innovations of all ballots in one layer, or in a block of a large one."""
+
+    jumps_Kn: Tensor  # e t, on a sample of the weights
+    rounded_Kn: Tensor  # r: the broadcast, rounded by each client's numbers
+    soft_n: Tensor  # the broadcast, 2 p - 1
+    weights: int  # in the part
+
+    @property
+    def scale(self) -> float:
+        """Weights for each weight of the sample."""
+        return self.weights / self.jumps_Kn.shape[1]
+
+    def gram(self, power: int) -> Tensor:
+        """(K, K) sum over weights of e_i t_i^power e_j t_j^power; on the CPU."""
+        rows_Kn = self.jumps_Kn if power else self.jumps_Kn.sign()
+        return self.scale * (rows_Kn @ rows_Kn.T).double().cpu()
+
+    def work(self, power: int) -> Tensor:
+        """(K,) sum over weights of t^power, where a ballot has an innovation; on the CPU."""
+        rows_Kn = self.jumps_Kn.abs() if power else self.jumps_Kn.sign().abs()
+        return self.scale * rows_Kn.sum(1, dtype=torch.float64).cpu()
+
+
+def innovations(ballots: Ballots, key: Key) -> list[Part]:
+    """The innovations in each part; `key`: of the round, from which all clients' random numbers follow."""
+    spans = parts(ballots.layers or (ballots.votes_KD.shape[1],))
+    places = sampled(spans, seed(ballots.votes_KD, key))
+    place_n = torch.cat(places).to(ballots.votes_KD.device)
+    soft_n, index_n = ballots.soft_D[place_n], place_n.to(torch.int32)
+    jumps_Kn = torch.empty((len(ballots.votes_KD), len(place_n)), device=place_n.device)
+    rounded_Kn = torch.empty_like(jumps_Kn, dtype=torch.int8)
+    for row, client in enumerate(ballots.clients_K.tolist()):
+        u_n = as_uniform(shared_random_at(replace(key, client=client), index_n.clone()))
+        rounded_Kn[row] = ROUNDING[ballots.alphabet](soft_n, u_n)
+        jumps_Kn[row] = jumps(ballots.votes_KD[row, place_n], rounded_Kn[row], soft_n, u_n, ballots.alphabet)
+    sizes = [len(each) for each in places]
+    split = zip(jumps_Kn.split(sizes, 1), rounded_Kn.split(sizes, 1), soft_n.split(sizes), spans, strict=True)
+    return [Part(jumps, rounded, soft, span.stop - span.start) for jumps, rounded, soft, span in split]
+
+
+def jumps(votes_n: Tensor, rounded_n: Tensor, soft_n: Tensor, u_n: Tensor, alphabet: Alphabet) -> Tensor:
+    """e t: the smallest change of each normalised weight that makes u round it to the vote; 0 if it does so already."""
+    if alphabet == BINARY:
+        # +1 if u < (w + 1) / 2
+        change_n = 2 * u_n - 1 - soft_n
+    else:
+        # v != 0 if u < v w; 0 if |w| <= u
+        change_n = torch.where(votes_n == 0, soft_n.sign() * u_n, votes_n * u_n) - soft_n
+    return torch.where(votes_n == rounded_n, 0.0, change_n)
+
+
+def parts(layers: Sequence[int]) -> list[slice]:
+    """The weights of each layer, or of blocks of equal size in a large one; `layers`: their sizes."""
+    spans, start = [], 0
+    for size in layers:
+        count = -(-size // LARGEST)
+        ends = [start + size * block // count for block in range(count + 1)]
+        spans += [slice(*pair) for pair in pairwise(ends)]
+        start += size
+    return spans
+
+
+def sampled(spans: Sequence[slice], seed: int) -> list[Tensor]:
+    """The weights of each part that are looked at: all, or runs of neighbours."""
+    generator, found = torch.Generator().manual_seed(seed), []
+    for span in spans:
+        size = span.stop - span.start
+        if size <= SAMPLE:
+            found.append(torch.arange(span.start, span.stop))
+        else:
+            runs = torch.randperm(size // RUN, generator=generator)[: SAMPLE // RUN].sort().values
+            found.append((span.start + runs[:, None] * RUN + torch.arange(RUN)).flatten())
+    return found
+
+
+def seed(votes_KD: Tensor, key: Key) -> int:
+    """A seed that nobody can predict before all ballots have arrived: every vote is part of it."""
+    flat = votes_KD.flatten()
+    words = flat[: len(flat) // 8 * 8].view(torch.int64)
+    text = f"{int(words.sum())}/{key.number('innovations')}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big")

@@ -1,0 +1,57 @@
+"""Levels of the broadcast soft vote: how many, how rounded, how spaced; and whether rules stay safe with few."""
+
+from __future__ import annotations
+
+from fedvote.studies.experiments.both_ways import both_ways
+from fedvote.studies.experiments.cells import Cell
+from fedvote.studies.experiments.comparison import Comparison
+from fedvote.studies.experiments.hostile_clients import CLIENTS, DIGITS, settings_of_run
+from fedvote.studies.experiments.views import grid
+
+RANDOM, EVEN = "method.level_rounding=random", "method.level_spacing=even"
+LEVELS: dict[str, tuple[str, ...]] = {
+    "all": (),
+    **{f"{number} nearest": (f"method.levels={number}",) for number in (17, 9, 6, 5, 4, 3)},
+    **{f"{number} nearest, even": (f"method.levels={number}", EVEN) for number in (9, 5, 4)},
+    **{f"{number} random": (f"method.levels={number}", RANDOM) for number in (17, 9, 5, 4, 3, 2)},
+    **{f"{number} random, even": (f"method.levels={number}", RANDOM, EVEN) for number in (9, 5, 4)},
+}
+"""Three and two levels have one spacing."""
+
+CANDIDATES = ("all", "9 nearest", "5 nearest", "4 nearest", "3 random")
+VOTES = {"equal": (), "weighted": ("method.reputation=proportional",), "ternary": ("method.votes=ternary",)}
+ATTACKED = ("all", "5 nearest", "3 random")
+HOSTILE = 15
+ATTACKS = ("inverse", "copycat 10 %", "insider", "sleeper")
+
+
+def ablation(data: str, preset: str, settings: tuple[str, ...], *targets: float) -> Comparison:
+    cells = [
+        Cell(name, preset, (*settings, *VOTES[votes], *LEVELS[name]), votes)
+        for votes in VOTES
+        for name in (LEVELS if votes == "equal" else CANDIDATES)
+    ]
+    return Comparison(f"Levels of the broadcast soft vote, {data}", tuple(cells), both_ways(*targets))
+
+
+LEVELS_DIGITS = ablation(f"digits among {CLIENTS} clients", "quickstart", DIGITS, 0.9, 0.94)
+LEVELS_FASHION = ablation("Fashion-MNIST among 31 clients", "fashion-mnist", (), 0.85, 0.88)
+LEVELS_CIFAR10 = ablation("CIFAR-10 among 31 clients", "cifar10-silo", (), 0.75, 0.78)
+LEVELS_FEMNIST = ablation("FEMNIST among 300 writers, 20 of them a round", "femnist-device", (), 0.7, 0.8)
+
+
+def hostile(data: str, preset: str, settings: tuple[str, ...]) -> Comparison:
+    cells = [
+        Cell(
+            f"{attack}, {HOSTILE}", preset, (*settings, *settings_of_run(rule, attack, HOSTILE), *LEVELS[name]), column
+        )
+        for attack in ATTACKS
+        for name in ATTACKED
+        for rule, column in (("camps", name), ("oracle", f"{name}, honest alone"))
+    ]
+    about = f"The rule `camps` against hostile clients, by levels of the broadcast soft vote, {data}"
+    return Comparison(about, tuple(cells), grid({"accuracy": ""}, "Attack, hostile clients"))
+
+
+LEVELS_HOSTILE_DIGITS = hostile(f"digits among {CLIENTS} clients", "quickstart", DIGITS)
+LEVELS_HOSTILE = hostile("CIFAR-10 among 31 clients", "cifar10-silo", ("rounds=30",))

@@ -1,0 +1,88 @@
+"""Schedules over the rounds of a run: a factor for the learning rate, the local steps, or another number.
+
+A schedule depends on the round and on the number of rounds alone. So every machine computes the same factor, and
+nothing of it is in the state. A run that is resumed with more rounds follows the longer schedule from then on.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from fedvote.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """A factor for each round."""
+
+    warm_up: int = 0  # first rounds, in which the factor rises in equal steps to its schedule
+
+    def __post_init__(self) -> None:
+        if self.warm_up < 0:
+            raise ConfigError(f"warm_up is {self.warm_up}, expected 0 or a number of rounds")
+
+    def at(self, round: int, rounds: int) -> float:
+        """The factor in a round, from 1 to `rounds`."""
+        risen = min(1.0, round / (self.warm_up + 1))
+        return risen * self.factor(min(1.0, (round - 1) / max(1, rounds - 1)))
+
+    @abstractmethod
+    def factor(self, done: float) -> float:
+        """The factor after this share of the run: 0 in the first round, 1 in the last."""
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """1 in every round."""
+
+    def factor(self, done: float) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Linear(Schedule):
+    """From `start` to `end` in equal steps."""
+
+    start: float = 1.0  # the factor in the first round
+    end: float = 0.0  # the factor in the last round
+
+    def factor(self, done: float) -> float:
+        return self.start + (self.end - self.start) * done
+
+
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    """From 1 down to `end` along half a cosine, once or with restarts. Loshchilov and Hutter, 2017."""
+
+    end: float = 0.05  # the factor in the last round
+    cycles: int = 1  # how often it falls; each cycle starts again from 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cycles < 1:
+            raise ConfigError(f"cycles is {self.cycles}, expected 1 or more")
+
+    def factor(self, done: float) -> float:
+        inside = done * self.cycles % 1.0 if done < 1 else 1.0
+        return self.end + (1 - self.end) * (1 + math.cos(math.pi * inside)) / 2
+
+
+@dataclass(frozen=True)
+class Steps(Schedule):
+    """1, multiplied by `by` at certain points of the run."""
+
+    at_shares: tuple[float, ...] = (0.5, 0.75)  # shares of the run after which the factor changes
+    by: float = 0.1  # the change at each of them
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(0 <= share <= 1 for share in self.at_shares):
+            raise ConfigError(f"at_shares is {list(self.at_shares)}, expected shares of the run, from 0 to 1")
+
+    def factor(self, done: float) -> float:
+        return self.by ** sum(done >= share for share in self.at_shares)
+
+
+SCHEDULES: dict[str, type[Schedule]] = {"constant": Constant, "linear": Linear, "cosine": Cosine, "steps": Steps}
