@@ -14,15 +14,15 @@ from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.runs.config import Config, read
+from fedvote.runs.config import Config
 from fedvote.runs.environment import environment
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.progress import watch
 from fedvote.runs.simulated_run import run
-from fedvote.runs.sweep import folder_name, in_order
+from fedvote.runs.sweep import folder_name
 from fedvote.runs.toml_tables import as_table
-from fedvote.studies.experiments.cells import Cell, Record, Runs
+from fedvote.studies.experiments.cells import Cell, Record, Runs, config_of
 from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.experiments.parallel import Task, run_all
 from fedvote.studies.experiments.views import Show
@@ -114,17 +114,18 @@ class Compared:
 
 def configured(cell: Cell, seed: int, asked: Asked) -> Config:
     rounds = [f"rounds={asked.rounds}"] if asked.rounds is not None else []
-    return read(cell.preset, in_order([*cell.settings, *asked.settings, *rounds, f"seed={seed}"]))
+    return config_of(cell.preset, (*cell.settings, *asked.settings, *rounds, f"seed={seed}"))
 
 
+@cache
 def name_of(cell: Cell, seed: int, asked: Asked) -> str:
     """The run folder's name: the preset, and the settings that change it. Equal configurations share a folder."""
     needed = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
-    wanted = read(cell.preset, in_order(needed))
+    wanted = config_of(cell.preset, tuple(needed))
     for setting in list(needed):
         others = [other for other in needed if other != setting]
         with suppress(ConfigError):  # without this setting the configuration is refused: keep it
-            if read(cell.preset, in_order(others)) == wanted:
+            if config_of(cell.preset, tuple(others)) == wanted:
                 needed = others
     return f"{folder_name([cell.preset, *needed])}_seed={seed}"
 
