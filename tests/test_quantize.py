@@ -19,10 +19,13 @@ from fedvote.quantize import (
     Tanh,
     clip,
     from_level,
+    likeliest,
     plurality,
+    random_vote,
     round_binary,
     round_stack,
     round_ternary,
+    share_of_votes,
     soft_vote,
     tally,
     threshold_binary,
@@ -296,3 +299,36 @@ def test_a_soft_vote_goes_to_the_nearest_level() -> None:
     soft = torch.tensor([-1.5, -1.0, -0.76, -0.74, 0.1, 0.26, 1.0, 1.5])
     assert to_level(soft, 5).tolist() == [0, 0, 0, 1, 2, 3, 4, 4]
     assert from_level(torch.tensor([0, 1, 2, 3, 4]), 5).tolist() == [-1.0, -0.5, 0.0, 0.5, 1.0]
+
+
+# Votes that clients train through
+
+
+@pytest.mark.parametrize("alphabet", [BINARY, TERNARY], ids=str)
+def test_the_likeliest_vote_is_the_threshold(alphabet: Alphabet) -> None:
+    w = torch.tensor([-1.0, -0.51, -0.5, -0.01, 0.0, 0.3, 0.5, 0.51, 1.0])
+    threshold = {BINARY: threshold_binary, TERNARY: threshold_ternary}[alphabet]
+    assert likeliest(w, alphabet).tolist() == threshold(w).tolist()
+
+
+@pytest.mark.parametrize("alphabet", [BINARY, TERNARY], ids=str)
+def test_random_votes_of_equal_weights_have_their_mean_and_change_with_them(alphabet: Alphabet) -> None:
+    w = torch.tensor([-0.8, -0.1, 0.0, 0.4])[:, None].repeat(1, 20_000)
+    votes = torch.vmap(lambda row: random_vote(row, alphabet))(w)
+    assert set(votes.unique().tolist()) <= set(alphabet)
+    variance = (1 - w[:, 0].square()) if alphabet == BINARY else w[:, 0].abs() - w[:, 0].square()
+    assert_within_5_sigma(votes.mean(1), w[:, 0], variance, 20_000)
+    assert torch.equal(votes, random_vote(w, alphabet))
+    moved = random_vote(w[3] + 1e-6, alphabet)
+    assert float((moved != votes[3]).float().mean()) > 0.2, "a weight that moves a little is rounded anew"
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_a_share_of_votes_is_between_weight_and_vote_with_the_gradient_of_the_weight(random: bool) -> None:
+    w = torch.tensor([-0.6, 0.2, 0.9], requires_grad=True)
+    vote = random_vote(w.detach(), BINARY) if random else torch.tensor([-1.0, 1.0, 1.0])
+    for share in (0.0, 0.25, 1.0):
+        mixed = share_of_votes(w, torch.tensor(share), BINARY, random)
+        torch.testing.assert_close(mixed.detach(), (1 - share) * w.detach() + share * vote)
+        (gradient,) = torch.autograd.grad(mixed @ torch.tensor([1.0, 2.0, 3.0]), w)
+        assert gradient.tolist() == [1, 2, 3]

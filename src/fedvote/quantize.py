@@ -16,7 +16,7 @@ from torch import Tensor
 from fedvote import packed
 from fedvote.core import NO_VOTE
 from fedvote.errors import ConfigError
-from fedvote.randomness import Key, as_uniform, shared_random
+from fedvote.randomness import BITS, Key, as_uniform, scramble, shared_random
 
 BINARY = (-1, 1)
 TERNARY = (-1, 0, 1)
@@ -100,11 +100,28 @@ def likeliest(w: Tensor, alphabet: Alphabet) -> Tensor:
     return w.sign() * (w.abs() > 0.5)
 
 
-def share_of_votes(w: Tensor, share: Tensor, alphabet: Alphabet) -> Tensor:
-    """Weights that are partly their likeliest vote, with the gradient of w (straight through; Bengio et al., 2013)."""
+def random_vote(w: Tensor, alphabet: Alphabet) -> Tensor:
+    """A vote with mean w, in the weights' own type, for training.
+
+    The random numbers are hashes of each weight's place and bits. They change whenever the weight does, and need no
+    generator: a GPU's recording of the step draws new ones in every step.
+    """
+    place = torch.arange(w.shape[-1], dtype=torch.int32, device=w.device)
+    u = as_uniform(scramble(scramble(w.view(torch.int32) * 1, place), 0) & 2**BITS - 1)
+    if alphabet == BINARY:
+        return torch.where(u < (w + 1) / 2, 1.0, -1.0)
+    return w.sign() * (u < w.abs())
+
+
+def share_of_votes(w: Tensor, share: Tensor, alphabet: Alphabet, random: bool = False) -> Tensor:
+    """Weights that are partly their vote, the likeliest or a random one.
+
+    They have the gradient of w: straight through (Bengio et al., 2013).
+    """
     # (1 - s) w + s vote(w)
     fixed = w.detach()
-    return torch.addcmul(w, share, likeliest(fixed, alphabet) - fixed)
+    vote = random_vote(fixed, alphabet) if random else likeliest(fixed, alphabet)
+    return torch.addcmul(w, share, vote - fixed)
 
 
 def _votes(rounded: Tensor, w: Tensor) -> Tensor:
@@ -131,11 +148,13 @@ def round_by_shared_random(w_KD: Tensor, alphabet: Alphabet, keys: Sequence[Key]
     return torch.stack([ROUNDING[alphabet](w_D, as_uniform(r_D)) for w_D, r_D in zip(w_KD, numbers, strict=True)])
 
 
-def tally(votes_KD: Tensor, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
+def tally(votes_KD: Tensor | packed.Packed, weights_K: Tensor, alphabet: Alphabet) -> Tensor:
     """(V, D) the weight behind each value of the alphabet: sum over m of lambda_m 1(w_m = v).
 
     One ballot at a time: K x D floats would take too much memory. Sums of equal whole weights are exact.
     """
+    if isinstance(votes_KD, packed.Packed):
+        return packed.tally(votes_KD, weights_K)
     if votes_KD.device.type == "cpu":  # the same sums, many times faster; a GPU gains nothing from packing
         return packed.tally(packed.pack(votes_KD, alphabet), weights_K)
     total_VD = torch.zeros((len(alphabet), votes_KD.shape[1]), device=votes_KD.device)

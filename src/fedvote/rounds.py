@@ -8,7 +8,7 @@ shared seed. A client whose seed gives another reference notices, and receives t
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -76,40 +76,13 @@ class Round:
         return most_bytes(self.wire.up(self.method.broadcast(state), Key(0, 1, 0)))
 
     def close(self, state: State, deliveries: Mapping[int, Delivery], asked: int | None = None) -> Closed:
-        """Merge the deliveries that were not refused.
-
-        `asked`: the number of clients asked, if some did not answer. If a merge without some of the clients fails, the
-        round counts nobody and the run goes on: no client can stop it by sending noise, or nothing.
-        """
-        down = self.method.broadcast(state)
+        """Merge the deliveries that were not refused, all at once. `asked`: as for `BallotBox`."""
+        box = BallotBox(self, state, asked or len(deliveries))
         refused = {client: f"client {client}: {d.refusal}" for client, d in sorted(deliveries.items()) if d.refusal}
-        counted = [client for client in sorted(deliveries) if client not in refused]
-        after = {name: value for name, value in state.items() if not name.startswith(HELD)}
-        measured: dict[str, float] = {}
-        if counted:
-            try:
-                merged, failure = self._merged(after, [deliveries[client] for client in counted], counted), ""
-                if not _is_sound(merged, down):
-                    failure = "the merged weights are not numbers that training can continue from"
-            except ConfigError as error:
-                if len(counted) == (asked or len(deliveries)):
-                    raise  # no client's fault: the configuration asks for the impossible
-                failure = str(error)
-            if failure:
-                refused |= {client: f"client {client}: not counted, since {failure}" for client in counted}
-                counted = []
-            else:
-                metrics = self.method.measure(after, merged)
-                measured, after = contracts.numbers(self.method, "measure", metrics), merged
-        if self.wire.keeps_broadcast:
-            after = after | {HELD + name: value for name, value in down.items()}
-        return Closed(after, counted, refused, measured)
-
-    def _merged(self, state: State, deliveries: list[Delivery], clients: list[int]) -> State:
-        merge = self.method.merge(state, self.key)
-        contracts.instance(self.method, "merge", merge, Merge)
-        merge.add(stacked(deliveries), clients)
-        return contracts.like(self.method, "merge", merge.close(), state)
+        if counted := [client for client in sorted(deliveries) if client not in refused]:
+            box.put(stacked([deliveries[client] for client in counted]), counted)
+        closed = box.close()
+        return replace(closed, refused={**refused, **closed.refused})
 
     # on clients
 
@@ -171,6 +144,53 @@ class Round:
         common = self.wire.up(down, self.key)
         contracts.codecs(self.wire, "up", common)
         return lambda _: common
+
+
+class BallotBox:
+    """The messages of an open round on the server: each is merged as it arrives, and kept only if the method must."""
+
+    def __init__(self, round: Round, state: State, asked: int):
+        """`asked`: the number of clients of the round.
+
+        If a merge without some of the clients fails, the round counts nobody and the run goes on: no client can stop it
+        by sending noise, or nothing.
+        """
+        self.round, self.asked, self.clients = round, asked, list[int]()
+        self.down = round.method.broadcast(state)
+        self.before = {name: value for name, value in state.items() if not name.startswith(HELD)}
+        self._merge: Merge | None = None
+
+    def put(self, messages: Message, clients: Sequence[int]) -> None:
+        """Add messages, each tensor with a row for each of these clients."""
+        if self._merge is None:
+            self._merge = self.round.method.merge(self.before, self.round.key)
+            contracts.instance(self.round.method, "merge", self._merge, Merge)
+        self._merge.add(messages, clients)
+        self.clients += clients
+
+    def close(self) -> Closed:
+        """The outcome of the round with the messages so far. More may be added, and the round closed again."""
+        method, counted, after = self.round.method, sorted(self.clients), self.before
+        measured: dict[str, float] = {}
+        refused: dict[int, str] = {}
+        if self._merge is not None:
+            try:
+                merged, failure = contracts.like(method, "merge", self._merge.close(), self.before), ""
+                if not _is_sound(merged, self.down):
+                    failure = "the merged weights are not numbers that training can continue from"
+            except ConfigError as error:
+                if len(counted) == self.asked:
+                    raise  # no client's fault: the configuration asks for the impossible
+                failure = str(error)
+            if failure:
+                refused = {client: f"client {client}: not counted, since {failure}" for client in counted}
+                counted = []
+            else:
+                metrics = method.measure(self.before, merged)
+                measured, after = contracts.numbers(method, "measure", metrics), merged
+        if self.round.wire.keeps_broadcast:
+            after = after | {HELD + name: value for name, value in self.down.items()}
+        return Closed(after, counted, refused, measured)
 
 
 def _is_sound(state: State, down: Message) -> bool:

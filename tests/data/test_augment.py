@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,11 @@ from fedvote.data.augment import AUGMENTATIONS, Augmentation, Crop, Cutout, Flip
 from fedvote.data.batches import draw_batches
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
+from fedvote.runs.config import parse, read
+from fedvote.runs.experiment import federation
+from fedvote.runs.folder import own_files
+from fedvote.runs.keys import settings
+from fedvote.runs.toml_tables import as_table, to_toml
 from tests.toy import dataset, keys, module
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
@@ -111,7 +118,7 @@ def states(**options: Any) -> Tensor:
 
 
 def test_a_run_with_augmentation_differs_and_one_seed_has_one_result() -> None:
-    plain, none, once, again = (states(**by) for by in ({}, {"augment": []}, *[{"augment": ["flip", Crop(2)]}] * 2))
+    plain, none, once, again = states(), states(augment=[]), *(states(augment=["flip", Crop(2)]) for _ in range(2))
     assert torch.equal(plain, none) and torch.equal(once, again) and not torch.equal(plain, once)
 
 
@@ -136,3 +143,50 @@ def test_a_table_has_no_pixels(name: str) -> None:
     with pytest.raises(ConfigError, match="takes images"):
         fedvote.simulate(module(), dataset(), clients=5, batch=8, device="cpu", augment=[name])
     fedvote.simulate(module(), dataset(), clients=5, batch=8, device="cpu", augment=["noise"])
+
+
+OWN = """
+from dataclasses import dataclass
+from fedvote.data.augment import Augmentation
+
+@dataclass(frozen=True)
+class Shift(Augmentation):
+    by: float = 0.5
+
+    def __call__(self, x, u):
+        return x + self.by * u[:, :1, None, None]
+
+@dataclass(frozen=True)
+class Wrong(Augmentation):
+    def __call__(self, x, u):
+        return x[:1]
+"""
+
+
+def test_a_configuration_lists_augmentations_with_their_settings_and_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    chosen = f'["flip", {{name = "crop", pixels = 2}}, {{name = "{tmp_path}/own.py:Shift", by = 0.25}}]'
+    config = read("quickstart", [f"data.augment={chosen}"])
+    assert config.data.augment[:2] == (Flip(), Crop(2)) and config.data.augment[2].by == 0.25  # type: ignore[attr-defined]
+    assert parse(to_toml(as_table(config)), "written") == config
+    assert list(own_files(config)) == [f"{tmp_path}/own.py"]
+    keys = {setting.key: setting for setting in settings("data.augment")}
+    assert keys["data.augment"].default == "[]" and "data.augment[].pixels" in keys
+    federation(config, "cpu")
+    with pytest.raises(ConfigError, match=r"Wrong\.__call__ gives torch\.float32 of shape \(1, 1, 8, 8\), expected"):
+        federation(read("quickstart", [f'data.augment=["{tmp_path}/own.py:Wrong"]']), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("flip", "data.augment is 'flip', expected a list of names, or of tables with a name; known: flip, crop"),
+        ("[3]", "expected a list of names"),
+        ("[{pixels = 2}]", "expected a list of names"),
+        ('[{name = "crop", pixel = 2}]', "data.augment[0] 'crop' has no key 'pixel'; known: pixels"),
+        ('["flop"]', "data.augment[0] 'flop' is not known"),
+    ],
+)
+def test_a_list_of_anything_else_is_refused(value: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        read("quickstart", [f"data.augment={value}"])

@@ -8,17 +8,24 @@ import pytest
 import torch
 
 from fedvote import FedAvg, FedVote, Simulation
+from fedvote.core import Dataset
 from fedvote.engines.simulate import simulate
 from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.system.device import repeatable
+from fedvote.training import descent, replay
+from fedvote.training.schedules import Cosine, Linear
+from tests.data.test_augment import ALL, images
+from tests.export.networks import blocks
 from tests.toy import assert_same, batches, dataset, examples, keys, module
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+RISING = FedVote(sign_share=0.5, sign_schedule=Linear(start=0.0, end=1.0))
 METHODS = pytest.mark.parametrize(
-    "method", [FedAvg(), FedAvg(0.1, "SGD"), FedVote(), FedVote(votes="ternary")], ids=str
+    "method", [FedAvg(), FedAvg(0.1, "SGD"), FedVote(), FedVote(votes="ternary"), RISING], ids=str
 )
+COMPILE = pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
 
 
 def simulation(method: Method, compile: bool = False, **options: Any) -> Simulation:
@@ -32,14 +39,14 @@ def last(made: Simulation, network: Network | None = None) -> Snapshot:
 
 
 @METHODS
-@pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
+@COMPILE
 def test_one_seed_has_one_result(method: Method, compile: bool) -> None:
     once, again = (last(simulation(method, compile)).state for _ in range(2))
     assert_same(once, again)
 
 
 @METHODS
-@pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
+@COMPILE
 def test_steps_recorded_in_one_run_serve_another(method: Method, compile: bool) -> None:
     first, second = (simulation(method, compile, **by) for by in ({"attack": "inverse", "hostile": 2}, {"steps": 5}))
     network = first.federation.placed()
@@ -65,3 +72,42 @@ def test_kernels_made_for_a_network_make_nearly_the_same_of_a_round(method: Meth
     for name in expected:
         near = (made[name].float() - expected[name].float()).abs() < 1e-3
         assert near.float().mean() > 0.98, "a vote may fall on the other side of its lot"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [FedAvg(0.1, "SGD"), FedAvg(), RISING, FedVote(0.1, "SGD", sign_share=0.5, sign_schedule=Cosine())],
+    ids=str,
+)
+@COMPILE
+def test_rates_steps_and_shares_that_change_need_one_recording(method: Method, compile: bool) -> None:
+    """And each round has the rate of its own: the result is that of recordings made for every round."""
+    knobs: dict[str, Any] = {"lr_schedule": Linear(start=1.0, end=0.1), "steps_schedule": Linear(start=1.0, end=0.5)}
+    made = simulation(method, compile, **knobs)
+    network = made.federation.placed()
+    once = last(made, network)
+    assert len(replay._recordings[network]) == 1
+    fresh = made.federation.start().to(made.federation.device)
+    for _ in range(3):
+        fresh = next(made.run(since=fresh, network=made.federation.placed()))
+    assert_same(once.state, fresh.state)
+    assert any(
+        not torch.equal(value, last(simulation(method, compile)).state[name]) for name, value in once.state.items()
+    )
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["together", "one by one"])
+@COMPILE
+def test_residual_networks_train_on_augmented_images(
+    alone: bool, compile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if alone:
+        monkeypatch.setattr(descent, "SMALL", 0)
+        monkeypatch.setattr(descent, "SMALL_COMPILED", 0)
+    data = Dataset("pictures", images(), images(), tuple("abc"))
+    options: dict[str, Any] = {"clients": 3, "rounds": 2, "steps": 3, "batch": 4, "device": "cuda", "compile": compile}
+    plain, once, again = (
+        last(simulate(blocks(3, 3), data, RISING, augment=given, **options)) for given in ([], ALL, ALL)
+    )
+    assert_same(once.state, again.state)
+    assert not torch.equal(plain.state["level"], once.state["level"])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from fedvote.core import Weights
 from fedvote.export.network_file import Deployed
 from fedvote.models import make_model
+from fedvote.models.residual import Block, PreactivationBlock, conv3x3, norm, stages
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY
 
@@ -30,6 +31,15 @@ class Residual(nn.Module):
         x = self.first(x)
         y: Tensor = self.last(torch.relu(x + self.branch(x)).mean((2, 3)))
         return y
+
+
+def blocks(channels: int = 3, classes: int = 4) -> nn.Module:
+    """The blocks of ResNet-20 and of WRN-20-4, narrow."""
+    return nn.Sequential(
+        conv3x3(channels, 8), norm(8), nn.ReLU(), Block(8, 8),
+        *stages(PreactivationBlock, (8, 16), blocks=1), norm(16), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, classes, bias=False),
+    )  # fmt: skip
 
 
 def mlp() -> nn.Module:
@@ -67,6 +77,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Sequence[int], torch.dtype]] = {
     "lenet5": (lambda: make_model("lenet5", (1, 8, 8), 4), (1, 8, 8), torch.uint8),
     "digits-cnn": (lambda: make_model("digits-cnn", (1, 8, 8), 4), (1, 8, 8), torch.float32),
     "residual": (Residual, IMAGE, torch.uint8),
+    "blocks": (blocks, IMAGE, torch.uint8),
     "mlp": (mlp, (20,), torch.float32),
     "conv1d": (conv1d, (2, 15), torch.float32),
 }

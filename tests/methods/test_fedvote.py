@@ -358,3 +358,25 @@ def test_what_a_method_measures_is_written_down_of_every_round() -> None:
     made = simulate(toy_module(), dataset(), FedVote(), clients=3, rounds=2, steps=1, batch=8, device="cpu")
     for snapshot in made.run():
         assert snapshot.record["measured"].keys() == {"weights_flipped", "votes_decided"}
+
+
+def test_the_deployed_network_counts_recent_rounds_together_and_training_goes_on_from_the_last() -> None:
+    method = FedVote(deploy_rounds=2)
+    once = merged(method, [[1, 1, -1], [1, 1, -1], [1, 1, -1]], [0, 1, 2])
+    twice = merged(method, [[-1, -1, -1], [-1, -1, -1], [1, -1, -1]], [0, 1, 2], once)
+    assert once["plurality"].tolist() == [1, 1, -1]
+    # t = 1/2 (0, 1) + (2/3, 1/3) for the first weight, 1/2 (0, 1) + (1, 0) for the second
+    assert twice["plurality"].tolist() == [1, -1, -1]
+    torch.testing.assert_close(twice["recent"], torch.tensor([[2 / 3, 1.0, 1.5], [5 / 6, 0.5, 0.0]]))
+    assert share(twice).tolist() == [pytest.approx(1 / 3), 0, 0], "the soft vote is the last round's"
+    with pytest.raises(ConfigError, match="deploy_rounds is 0"):
+        FedVote(deploy_rounds=0)
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary"])
+def test_clients_can_train_through_random_votes(votes: Votes) -> None:
+    plain, random = (
+        Federation(FedVote(votes=votes, sign_share=1.0, sign_rounding=rounding)).states([[0, 1, 2]] * 2)[-1]
+        for rounding in ("likeliest", "random")
+    )
+    assert not torch.equal(plain["level"], random["level"])

@@ -14,6 +14,7 @@ from fedvote.reputation import Proportional
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder, differences
 from fedvote.runs.toml_tables import build
+from fedvote.training.schedules import Cosine
 from tests.runs.run_folders import SMALL, contents, filled, refuse
 
 
@@ -92,3 +93,11 @@ def test_the_network_of_fewer_rounds_does_not_outlive_them(tmp_path: Path) -> No
     folder.release()
     folder.claim(replace(SMALL, rounds=5), resume=True)
     assert not (tmp_path / NETWORK).exists()
+
+
+def test_a_run_whose_schedule_ends_with_the_last_round_takes_no_more_rounds(tmp_path: Path) -> None:
+    falling = replace(SMALL, local=replace(SMALL.local, lr_schedule=Cosine()))
+    folder = filled(tmp_path, 1, falling)
+    with pytest.raises(ConfigError, match="holds another run: it differs in rounds"):
+        folder.claim(replace(falling, rounds=9), resume=True)
+    assert folder.claim(falling, resume=True) is not None

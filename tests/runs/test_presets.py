@@ -37,7 +37,7 @@ PAPER = {
     "femnist-device": Setting("femnist", "vgg7", 300, cohort=20),
     "byzantine": Setting("cifar10", "vgg7", 31, hostile=15),  # Byzantine Resilience: 15 attackers, 16 normal clients
 }
-OTHERS = {"quickstart", "one-shot"}
+OTHERS = {"quickstart", "one-shot", "cifar10-best", "fashion-mnist-best", "femnist-best"}
 
 
 def test_every_preset_is_the_papers_or_known_not_to_be() -> None:

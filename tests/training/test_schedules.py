@@ -9,8 +9,9 @@ import pytest
 import torch
 
 import fedvote
-from fedvote import FedAvg, FedVote
+from fedvote import FedAvg, FedVote, Simulation
 from fedvote.errors import ConfigError
+from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.training.descent import descend
 from fedvote.training.schedules import Constant, Cosine, Linear, Schedule, Steps
@@ -42,18 +43,17 @@ def test_a_factor_of_the_rate_is_that_rate(optimizer: str) -> None:
     start = [rows.expand(2, -1) for rows in (network.start.voted, network.start.floats)]
     drawn = batches(scaled(), [0, 1])
     half = descend(FedAvg(0.02, optimizer), network, start, replace(drawn, rate=0.5))
-    for a, b, c in zip(
-        half, *(descend(FedAvg(lr, optimizer), network, start, drawn) for lr in (0.01, 0.02)), strict=True
-    ):
+    slow, fast = (descend(FedAvg(lr, optimizer), network, start, drawn) for lr in (0.01, 0.02))
+    for a, b, c in zip(half, slow, fast, strict=True):
         assert torch.equal(a, b) and not torch.equal(a, c)
 
 
-def run(method: Any = None, **knobs: Any) -> Any:
+def run(method: Method | None = None, **knobs: Any) -> Simulation:
     whole = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu", **knobs}
     return fedvote.simulate(module(), dataset(), method, **whole)
 
 
-def level(made: Any) -> torch.Tensor:
+def level(made: Simulation) -> torch.Tensor:
     *_, last = made
     return last.state["level"]
 
@@ -91,5 +91,5 @@ def test_the_sign_share_follows_its_schedule(votes: Any) -> None:
 def test_what_is_no_schedule_is_refused(knobs: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(knobs))):
         run(**knobs)
-    with pytest.raises(ConfigError, match="sign_share is 1.5"):
+    with pytest.raises(ConfigError, match=r"sign_share is 1\.5"):
         FedVote(sign_share=1.5)

@@ -24,12 +24,15 @@ def export(
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="8-bit activations: faster. Needs the run's data.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Also measure accuracy on the run's test data.")] = False,
+    data: Annotated[
+        str, typer.Option(help="Data to use instead of the run's: a dataset, FILE.py:NAME, or a folder with test.npz.")
+    ] = "",
     trust: Trust = False,
 ) -> None:
     """Write a run's deployed network as ONNX or C, its votes packed into bits or trits."""
     from fedvote.export.export_run import export_run
 
-    made, accuracy = export_run(run, to, out, int8, test, trust=trust)
+    made, accuracy = export_run(run, to, out, int8, test, trust=trust, data=data)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
     checked = "answers not checked here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
     typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {checked}")

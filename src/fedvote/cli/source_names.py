@@ -37,8 +37,9 @@ def _keys(module: str, name: str, path: str) -> Iterator[str]:
         yield from parts or [key]
         if registry := _registry(slot.value):
             table_home, table = _table(home, registry)
+            many = "[]" if ast.unparse(slot.annotation).startswith("tuple[") else ""
             for part in table.values:
-                yield from _keys(table_home, ast.unparse(part), f"{key}.")
+                yield from _keys(table_home, ast.unparse(part), f"{key}{many}.")
 
 
 def _registry(value: ast.expr | None) -> str | None:

@@ -13,8 +13,8 @@ from fedvote.export.c.compiled import can_compile
 from fedvote.export.exported import Exported
 from fedvote.export.network_file import load_network
 from fedvote.randomness import Key
-from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.judged_by import data_from, data_of_run
 
 FORMATS = {"onnx": (onnx.export_onnx, onnx.accuracy), "c": (c.export_c, c.accuracy)}
 """Each format's functions to write a network and to measure its accuracy."""
@@ -22,12 +22,19 @@ CALIBRATED_ON = 200  # training inputs that set the ranges of 8-bit activations
 
 
 def export_run(
-    run: Path, to: str = "onnx", out: Path | None = None, int8: bool = False, test: bool = False, trust: bool = False
+    run: Path,
+    to: str = "onnx",
+    out: Path | None = None,
+    int8: bool = False,
+    test: bool = False,
+    trust: bool = False,
+    data: str = "",
 ) -> tuple[Exported, float | None]:
     """Export the network of `run`, a run folder or a network file. Returns the export and its test accuracy.
 
     `int8`: 8-bit activations; `test`: measure the accuracy (else None). Both need the folder and the run's data.
-    `trust`: run the FILE.py that the run's files name.
+    `trust`: run the FILE.py that the run's files name. `data`: a dataset, FILE.py:NAME or a folder with test.npz,
+    instead of the data that the run was judged by.
     """
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
@@ -35,18 +42,22 @@ def export_run(
     if test and to == "c" and not can_compile():
         raise ConfigError("--test needs a C compiler for C files, and there is none: install one, or omit --test")
     network = load_network(run, trust=trust)
-    data = _data(run, trust) if int8 or test else None
+    examples = _examples(run, trust, data) if int8 or test else None
     inputs = None
-    if int8 and data:
-        order = torch.randperm(len(data.train), generator=Key(0).torch("int8"))
-        inputs = data.train.x[order[:CALIBRATED_ON]]
+    if int8 and examples:
+        order = torch.randperm(len(examples.train), generator=Key(0).torch("int8"))
+        inputs = examples.train.x[order[:CALIBRATED_ON]]
     folder = out if out and out.is_dir() else run if run.is_dir() else run.parent
     exported = write(network, out if out and not out.is_dir() else folder / f"network{'-int8' * int8}.{to}", inputs)
-    return exported, accuracy(exported.path, data.test) if test and data else None
+    return exported, accuracy(exported.path, examples.test) if test and examples else None
 
 
-def _data(run: Path, trust: bool) -> Dataset:
-    config = RunFolder(run, trust).config() if run.is_dir() else None
-    if config is None:
-        raise ConfigError(f"{run} is no run folder, so its data are unknown: give the folder with config.toml")
-    return dataset(config.data.name)
+def _examples(run: Path, trust: bool, data: str) -> Dataset:
+    """The data that the user names, or those that the run was judged by: never any others."""
+    if data:
+        return data_from(data)
+    if not run.is_dir():
+        raise ConfigError(
+            f"{run} is no run folder, so its data are unknown: give the folder, or name the data (--data)"
+        )
+    return data_of_run(RunFolder(run, trust))

@@ -22,6 +22,8 @@ from fedvote.method import AllAtOnce, Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.network.network import Network
+from fedvote.packed import Counter, Packed, pack
+from fedvote.packed.shelf import Shelf
 from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
@@ -46,6 +48,7 @@ from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
+SignRounding = Literal["likeliest", "random"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
@@ -64,6 +67,8 @@ class FedVote(Method):
     coding: Coding = "entropy"  # or "plain": whole bits
     sign_share: float = 0.0  # share of the sign in the weights that clients train through; 1: the deployed network's
     sign_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `sign_share`
+    sign_rounding: SignRounding = "likeliest"  # the vote in that share; or "random": rounded at random in every step
+    deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
     train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
 
     def __post_init__(self) -> None:
@@ -72,6 +77,8 @@ class FedVote(Method):
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 0 <= self.sign_share <= 1:
             raise ConfigError(f"sign_share is {self.sign_share}, expected a share from 0 to 1")
+        if self.deploy_rounds < 1:
+            raise ConfigError(f"deploy_rounds is {self.deploy_rounds}, expected 1 (the last round alone) or more")
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
@@ -98,6 +105,10 @@ class FedVote(Method):
         }
         if self.reputation.by_layer:
             state["layers"] = torch.tensor([slot.size for slot in network.voted], device=soft_D.device)
+        if self.deploy_rounds > 1:
+            state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
+        if self._carries:
+            state["carried"] = torch.zeros_like(soft_D)
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
@@ -131,7 +142,7 @@ class FedVote(Method):
 
         def forward(h: Tensor) -> Tensor:
             w = self.normalisation(h)
-            return w if share is None else share_of_votes(w, share, self.alphabet)
+            return w if share is None else share_of_votes(w, share, self.alphabet, self.sign_rounding == "random")
 
         voted = forward(h_D) if isinstance(h_D, Tensor) else tuple(map(forward, h_D))
         return network.loss(voted, rest[0] if self.train_float else network.start.floats, x_B, y_B)
@@ -139,7 +150,7 @@ class FedVote(Method):
     def merge(self, state: State, key: Key) -> Merge:
         if rule_of(self) is None and not self.train_float:
             return Count(self, state, key)
-        return AllAtOnce(lambda ups, clients: self._weighted(state, key, ups, clients))
+        return Judged(self, state, key) if state["level"].device.type == "cpu" else self._at_once(state, key)
 
     def measure(self, before: State, after: State) -> dict[str, float]:
         flipped = (before["plurality"] != after["plurality"]).float().mean()
@@ -171,22 +182,39 @@ class FedVote(Method):
         self, state: State, key: Key, soft_VD: Tensor, hard_VD: Tensor, lambda_K: Tensor, clients: Sequence[int]
     ) -> State:
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-        level_D, levels = self._rounded(soft_vote(soft_VD, self.alphabet), lambda_K, key)
+        soft_D, carried = soft_vote(soft_VD, self.alphabet), {}
+        if self._carries:
+            # r^(k): what the last broadcast's rounding left out; the rest of this one is carried on
+            soft_D = clip(soft_D + state["carried"], self.p_min)
+        level_D, levels = self._rounded(soft_D, lambda_K, key)
+        if self._carries:
+            carried = {"carried": soft_D - clip(self.soft_levels.value(level_D, levels), self.p_min)}
         clients_K = torch.tensor(clients, device=soft_VD.device)
-        return state | {
+        recent = {}
+        if self.deploy_rounds > 1:
+            # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
+            hard_VD = (1 - 1 / self.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
+            recent = {"recent": hard_VD}
+        weights_N = torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum())
+        after = {
             # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
             "level": level_D,
             "levels": torch.full_like(state["levels"], levels - 1),
             # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
             "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
-            "vote_weight": torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum()),
+            "vote_weight": weights_N,
         }
+        return state | recent | carried | after
 
-    def _weighted(self, state: State, key: Key, ups: Message, clients: list[int]) -> State:
+    def _at_once(self, state: State, key: Key) -> AllAtOnce:
+        return AllAtOnce(lambda ups, clients: self.weighted(state, key, ups["votes"], ups.get("float"), clients))
+
+    def weighted(
+        self, state: State, key: Key, votes_KD: Tensor | Packed, float_KF: Tensor | None, clients: list[int]
+    ) -> State:
         """The next state, with lambda from the reputation rule: Option II."""
-        votes_KD = ups["votes"]
         memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
-        clients_K = torch.tensor(clients, device=votes_KD.device)
+        clients_K = torch.tensor(clients, device=state["level"].device)
         layers = tuple(state["layers"].tolist()) if self.reputation.by_layer else ()
         ballots = Ballots(votes_KD, clients_K, self.soft(state), self.alphabet, layers)
         verdict = self.reputation.judge(memory, ballots, key)
@@ -199,8 +227,12 @@ class FedVote(Method):
         soft_VD = tally(votes_KD, lambda_K, self.alphabet)
         same = torch.equal(verdict.hard_K, verdict.soft_K)
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
-        floats = {"float": weighted_sum(lambda_K / lambda_K.sum(), ups["float"])} if self.train_float else {}
+        floats = {} if float_KF is None else {"float": weighted_sum(lambda_K / lambda_K.sum(), float_KF)}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+
+    @property
+    def _carries(self) -> bool:
+        return bool(self.levels) and self.level_rounding == "carry"
 
     @property
     def _floats(self) -> tuple[str, ...]:
@@ -224,20 +256,46 @@ class Count(Merge):
 
     def __init__(self, method: FedVote, state: State, key: Key):
         self._method, self._state, self._key = method, state, key
-        self._tally_VD = torch.zeros(())
+        N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
+        self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
+        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)
         self._clients: list[int] = []
 
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         # sums of whole numbers are exact in float32, so their order does not matter
-        votes_KD = ups["votes"]
-        added_VD = tally(votes_KD, torch.ones(len(votes_KD), device=votes_KD.device), self._method.alphabet)
-        self._tally_VD = self._tally_VD + added_VD if self._clients else added_VD
+        votes_KD, alphabet = ups["votes"], self._method.alphabet
+        if self._counter is not None:
+            self._counter.add(pack(votes_KD, alphabet))
+        else:
+            ones_K = torch.ones(len(clients), device=votes_KD.device)
+            self._tally_VD = self._tally_VD + tally(votes_KD, ones_K, alphabet)
         self._clients = [*self._clients, *clients]
 
     def close(self) -> State:
         clients, tally_VD = sorted(self._clients), self._tally_VD
+        if self._counter is not None:
+            others_VD = self._counter.counts().float()
+            tally_VD = torch.cat([len(clients) - others_VD.sum(0, keepdim=True), others_VD])
         equal_K = torch.ones(len(clients), device=tally_VD.device)
         return self._method.next_state(self._state, self._key, tally_VD, tally_VD, equal_K, clients)
+
+
+class Judged(Merge):
+    """Option II: ballots are kept packed until the round closes, because the reputation rule compares them."""
+
+    def __init__(self, method: FedVote, state: State, key: Key):
+        self._method, self._state, self._key = method, state, key
+        self._shelf = Shelf(len(state["level"]), method.alphabet)
+        self._floats: dict[int, Tensor] = {}
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        self._shelf.add(pack(ups["votes"], self._method.alphabet), list(clients))
+        self._floats |= dict(zip(clients, ups.get("float", ()), strict=False))
+
+    def close(self) -> State:
+        votes, clients = self._shelf.ballots()
+        float_KF = torch.stack([self._floats[client] for client in clients]) if self._floats else None
+        return self._method.weighted(self._state, self._key, votes, float_KF, clients)
 
 
 def _ones_if_equal(weights_K: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from fedvote.errors import ConfigError
 from fedvote.quantize import clip, from_level
 from fedvote.randomness import SERVER, Key, as_uniform, shared_random
 
-Rounding = Literal["nearest", "random"]
+Rounding = Literal["nearest", "random", "carry"]
 Spacing = Literal["even", "arcsine"]
 EXACT = 2**20  # values are whole multiples of 1 / EXACT: the same on every machine
 

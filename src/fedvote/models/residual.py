@@ -30,7 +30,9 @@ class Shortcut(nn.Module):
         self.missing, self.stride = outputs - inputs, stride
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.avg_pool2d(x, self.stride, ceil_mode=True) if self.stride > 1 else x
+        if self.stride > 1:
+            odd = any(side % self.stride for side in x.shape[-2:])  # the branch rounds up
+            x = F.avg_pool2d(x, self.stride, ceil_mode=odd)
         return F.pad(x, (0, 0, 0, 0, 0, self.missing)) if self.missing else x
 
 

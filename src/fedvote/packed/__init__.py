@@ -42,6 +42,9 @@ class Packed:
     def __len__(self) -> int:
         return len(self.words_KPW)
 
+    def row(self, k: int) -> Packed:
+        return Packed(self.words_KPW[k : k + 1], self.count, self.alphabet)
+
 
 def pack(votes_KD: Tensor, alphabet: Alphabet) -> Packed:
     """Votes as bits, on the same device."""
@@ -51,6 +54,29 @@ def pack(votes_KD: Tensor, alphabet: Alphabet) -> Packed:
         for words_W, value in zip(words_PW, alphabet[1:], strict=True):
             words_W.view(torch.uint8)[: -(-D // 8)] = plain.pack_bits(votes_D, value)
     return Packed(words_KPW, D, alphabet)
+
+
+def unpack(ballots: Packed) -> Tensor:
+    """(K, D) the votes, one byte each; int8."""
+    bytes_KPB = ballots.words_KPW.view(torch.uint8)
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=bytes_KPB.device)
+    bits_KPD = (bytes_KPB[..., None] >> shifts & 1).flatten(2)[:, :, : ballots.count]
+    return _votes(bits_KPD, ballots.alphabet)
+
+
+def votes_at(ballots: Packed, places_n: Tensor) -> Tensor:
+    """(K, n) the votes on these weights; int8."""
+    bytes_KPn = ballots.words_KPW.view(torch.uint8)[:, :, places_n // 8]
+    return _votes(bytes_KPn >> (7 - places_n % 8).to(torch.uint8) & 1, ballots.alphabet)
+
+
+def _votes(bits_KPn: Tensor, alphabet: Alphabet) -> Tensor:
+    """Bits as votes: a vote without a bit in any plane has the first value."""
+    first, *others = alphabet
+    votes_Kn = torch.full_like(bits_KPn[:, 0], first, dtype=torch.int8)
+    for value, bits_Kn in zip(others, bits_KPn.unbind(1), strict=True):
+        votes_Kn += bits_Kn.to(torch.int8) * (value - first)
+    return votes_Kn
 
 
 def count(ballots: Packed) -> Tensor:

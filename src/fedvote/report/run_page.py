@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import read_records
+from fedvote.runs.folder import JUDGED_BY, RunFolder, read_records
 
 Record = Mapping[str, Any]
 """One line of metrics.jsonl."""
@@ -93,7 +93,16 @@ def read_run(folder: Path, name: str) -> Run:
                 "give the folder that `fedvote run --out` wrote."
             )
     config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
-    return Run(name, read_config(config), read_rounds(metrics), read_clients(clients))
+    return Run(name, with_judge(read_config(config), folder), read_rounds(metrics), read_clients(clients))
+
+
+def with_judge(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The configuration with the data that the run was judged by: a server and its clients may bring their own."""
+    judge = RunFolder(folder).environment().get(JUDGED_BY)
+    if not isinstance(judge, dict) or not isinstance(judge.get("source"), str):
+        return config
+    data = config.get("data")
+    return {**config, "data": {**(data if isinstance(data, dict) else {}), "name": judge["source"]}}
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -32,13 +32,13 @@ class Credibility(Reputation):
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
         """(N,) reputations after the round; only its clients' change. `heads_K`: ballots' weights in the plurality."""
-        votes, heads = ballots.votes_KD, self.heads(ballots) if heads_K is None else heads_K
+        votes, heads = ballots.votes, self.heads(ballots) if heads_K is None else heads_K
 
         # w^(k+1) = sign(sum_m w_m^(k,tau)); ties are broken by the same key as in the deployed plurality
-        winner = plurality(tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("tie", votes.device))
+        winner = plurality(tally(votes, heads, ballots.alphabet), ballots.alphabet, key.torch("tie", ballots.device))
 
         # CR_m^(k+1) = 1/d sum_i 1(w_{m,i}^(k,tau) = w_i^(k+1))
-        credibility = torch.stack([(ballot == winner).float().mean() for ballot in votes])
+        credibility = torch.stack([(ballot == winner).float().mean() for ballot in ballots.rows()])
 
         # nu_m^(k+1) = beta nu_m^(k) + (1 - beta) CR_m^(k+1)
         nu = memory["reputation"][ballots.clients_K]

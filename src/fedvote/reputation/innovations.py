@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -27,6 +27,7 @@ from fedvote.reputation.reputation import Ballots
 LARGEST = 2**21  # weights in a part: larger layers are cut into several
 SAMPLE = 2**17  # weights of a part that are looked at
 RUN = 2**10  # neighbouring weights that are sampled together
+VOTES = 2**25  # looked at in a round, of all clients together
 
 
 @dataclass(frozen=True)
@@ -55,17 +56,17 @@ class Part:
 
 
 def innovations(ballots: Ballots, key: Key) -> list[Part]:
-    """The innovations in each part; `key`: of the round, from which all clients' random numbers follow."""
-    spans = parts(ballots.layers or (ballots.votes_KD.shape[1],))
-    places = sampled(spans, seed(ballots.votes_KD, key))
-    place_n = torch.cat(places).to(ballots.votes_KD.device)
-    soft_n, index_n = ballots.soft_D[place_n], place_n.to(torch.int32)
-    jumps_Kn = torch.empty((len(ballots.votes_KD), len(place_n)), device=place_n.device)
-    rounded_Kn = torch.empty_like(jumps_Kn, dtype=torch.int8)
+    """The innovations in each part; `key`: the server's in this round, which yields all clients' random numbers."""
+    spans = parts(ballots.layers or (ballots.weights,))
+    places = sampled(spans, seed(ballots, key), max(RUN, VOTES // (len(ballots) * len(spans))))
+    place_n = torch.cat(places).to(ballots.device)
+    soft_n, votes_Kn = ballots.soft_D[place_n], ballots.at(place_n)
+    jumps_Kn = torch.empty(votes_Kn.shape, device=place_n.device)
+    rounded_Kn = torch.empty_like(votes_Kn)
     for row, client in enumerate(ballots.clients_K.tolist()):
-        u_n = as_uniform(shared_random_at(replace(key, client=client), index_n.clone()))
+        u_n = as_uniform(shared_random_at(key.of(client), place_n))
         rounded_Kn[row] = ROUNDING[ballots.alphabet](soft_n, u_n)
-        jumps_Kn[row] = jumps(ballots.votes_KD[row, place_n], rounded_Kn[row], soft_n, u_n, ballots.alphabet)
+        jumps_Kn[row] = jumps(votes_Kn[row], rounded_Kn[row], soft_n, u_n, ballots.alphabet)
     sizes = [len(each) for each in places]
     split = zip(jumps_Kn.split(sizes, 1), rounded_Kn.split(sizes, 1), soft_n.split(sizes), spans, strict=True)
     return [Part(jumps, rounded, soft, span.stop - span.start) for jumps, rounded, soft, span in split]
@@ -93,22 +94,22 @@ def parts(layers: Sequence[int]) -> list[slice]:
     return spans
 
 
-def sampled(spans: Sequence[slice], seed: int) -> list[Tensor]:
-    """The weights of each part that are looked at: all, or runs of neighbours."""
-    generator, found = torch.Generator().manual_seed(seed), []
+def sampled(spans: Sequence[slice], seed: int, most: int = SAMPLE) -> list[Tensor]:
+    """The weights of each part that are looked at: all, or runs of neighbours, at most so many."""
+    generator, found, most = torch.Generator().manual_seed(seed), [], min(SAMPLE, most)
     for span in spans:
         size = span.stop - span.start
-        if size <= SAMPLE:
+        if size <= most:
             found.append(torch.arange(span.start, span.stop))
         else:
-            runs = torch.randperm(size // RUN, generator=generator)[: SAMPLE // RUN].sort().values
+            runs = torch.randperm(size // RUN, generator=generator)[: most // RUN].sort().values
             found.append((span.start + runs[:, None] * RUN + torch.arange(RUN)).flatten())
     return found
 
 
-def seed(votes_KD: Tensor, key: Key) -> int:
+def seed(ballots: Ballots, key: Key) -> int:
     """A seed that nobody can predict before all ballots have arrived: every vote is part of it."""
-    flat = votes_KD.flatten()
-    words = flat[: len(flat) // 8 * 8].view(torch.int64)
-    text = f"{int(words.sum())}/{key.number('innovations')}".encode()
+    whole = ballots.weights // 8 * 8
+    sums = [row[:whole].clone().view(torch.int64).sum() + row[whole:].sum() for row in ballots.rows()]
+    text = f"{torch.stack(sums).tolist()}/{key.number('innovations')}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,19 +12,48 @@ from torch import Tensor
 
 from fedvote import contracts
 from fedvote.core import State
+from fedvote.packed import Packed, unpack, votes_at
 from fedvote.quantize import Alphabet
 from fedvote.randomness import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ballots:
-    """All that a rule may see: the round's votes, their senders, the soft vote that was broadcast, and the layers."""
+    """All that a rule may see: the round's votes, their senders, the soft vote that was broadcast, and the layers.
 
-    votes_KD: Tensor
+    Many ballots are packed, one bit a vote. `rows` and `at` give a few votes at a time, `votes_KD` all: a byte a vote.
+    """
+
+    votes: Tensor | Packed  # (K, D)
     clients_K: Tensor
     soft_D: Tensor
     alphabet: Alphabet
     layers: tuple[int, ...] = ()  # number of votes in each layer; empty unless the rule has `by_layer`
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    @property
+    def weights(self) -> int:
+        """D, the number of voted weights."""
+        return self.votes.count if isinstance(self.votes, Packed) else self.votes.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.clients_K.device
+
+    @property
+    def votes_KD(self) -> Tensor:
+        return unpack(self.votes) if isinstance(self.votes, Packed) else self.votes
+
+    def rows(self) -> Iterator[Tensor]:
+        """The ballots one by one."""
+        for k in range(len(self)):
+            yield unpack(self.votes.row(k))[0] if isinstance(self.votes, Packed) else self.votes[k]
+
+    def at(self, places_n: Tensor) -> Tensor:
+        """(K, n) the votes on some weights."""
+        return votes_at(self.votes, places_n) if isinstance(self.votes, Packed) else self.votes[:, places_n]
 
 
 @dataclass(frozen=True)
@@ -48,7 +78,7 @@ class Reputation(ABC):
 
     def heads(self, ballots: Ballots) -> Tensor:
         """(K,) ones: one client, one vote."""
-        return torch.ones(len(ballots.votes_KD), device=ballots.votes_KD.device)
+        return torch.ones(len(ballots), device=ballots.device)
 
 
 def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> None:

@@ -56,7 +56,7 @@ def saved_round(path: Path) -> int:
 
 
 def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> None:
-    """Refuse a checkpoint that this federation's rounds cannot have made: other tensors, NaN, or votes that are none."""
+    """Refuse a checkpoint that this federation's rounds cannot have made: other tensors, NaN, or invalid votes."""
     method, network, clients = federation.method, federation.network.to(federation.device), len(federation.owned)
     round, state = Round(method, network, federation.key(snapshot.round + 1)), snapshot.to(federation.device).state
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fedvote.data.augment import AUGMENTATIONS, Augmentation
 from fedvote.errors import ConfigError
@@ -15,6 +17,7 @@ from fedvote.plan import FlowerOptions, Plan
 from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files, resolve_parts
 from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
+from fedvote.training.schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,14 @@ class Config(Plan):
     model: ModelConfig = ModelConfig()
     method: Method = field(default=FedVote(), metadata={"registry": METHODS})  # how clients and server train
     flower: FlowerOptions = FlowerOptions()  # noqa: RUF009  (it is frozen)
+
+
+def depends_on_rounds(part: Any) -> bool:
+    """Whether a schedule in the configuration runs over the number of rounds, so that more rounds change all."""
+    if isinstance(part, Schedule):
+        return part.depends_on_rounds
+    slots = dataclasses.fields(part) if dataclasses.is_dataclass(part) else ()
+    return any(depends_on_rounds(getattr(part, slot.name)) for slot in slots)
 
 
 def read(source: str, settings: Sequence[str] = (), trust: bool = True) -> Config:

@@ -19,13 +19,14 @@ from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
-from fedvote.runs.config import Config, read
-from fedvote.runs.environment import environment
+from fedvote.runs.config import Config, depends_on_rounds, read
+from fedvote.runs.environment import environment as this_machine
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
 
 NETWORK = "network.safetensors"
 RUN_NAME = "run-name"  # the file with the random name of a run over a network
+JUDGED_BY = "judged_by"  # in environment.json: source and digest of the data that the run was judged by
 ELSEWHERE = "brought by clients and server"  # in environment.json: the configuration does not name the data
 LOCK = ".lock"  # an empty file, locked while a run is in progress, and never deleted
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
@@ -78,16 +79,17 @@ class RunFolder:
 
     def changed(self, config: Config) -> list[str]:
         """The user's Python files that have changed since the run in the folder began."""
-        before = self._environment().get("files", {}) if self.begun() else {}
+        before = self.environment().get("files", {}) if self.begun() else {}
         before = before if isinstance(before, dict) else {}
         return [file for file, now in own_files(config).items() if before.get(file, now) != now]
 
     def check(self, config: Config) -> None:
         """Refuse a configuration other than the one of the run in the folder, if there is a run."""
         saved = self.config() if self.begun() else None
-        # the same run may have more rounds, and other timeouts
+        # the same run may have more rounds, unless a schedule ends with the last, and other timeouts
         if saved is not None:
-            saved = dataclasses.replace(saved, rounds=config.rounds, flower=config.flower)
+            rounds = saved.rounds if depends_on_rounds(config) else config.rounds
+            saved = dataclasses.replace(saved, rounds=rounds, flower=config.flower)
         if saved is not None and saved != config:
             raise ConfigError(
                 f"{self.path} holds another run: it differs in {', '.join(differences(saved, config))}; "
@@ -96,7 +98,7 @@ class RunFolder:
 
     def check_data(self, federation: Federation) -> None:
         """Refuse to resume a run whose clients brought their own data on the data that the configuration names."""
-        if self.begun() and self._environment().get("data") == ELSEWHERE and not federation.data_elsewhere:
+        if self.begun() and self.environment().get("data") == ELSEWHERE and not federation.data_elsewhere:
             raise ConfigError(
                 f"{self.path} holds a run on data that its clients and its server brought, not on the data that its "
                 f"configuration names: {self._how_to_resume()}, or choose another folder with --out"
@@ -107,7 +109,7 @@ class RunFolder:
             return "resume it over the network, by `flwr run` or `fedvote deploy local` as it was started"
         return f"resume it as it is with `fedvote run --resume --out {self.path}`"
 
-    def _environment(self) -> dict[str, Any]:
+    def environment(self) -> dict[str, Any]:
         """The content of environment.json; empty if there is none."""
         if not self.environment_file.is_file():
             return {}
@@ -194,13 +196,18 @@ class RunFolder:
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
 
-    def describe(self, federation: Federation) -> None:
-        """Write environment.json, and clients.json if the clients' data are on this machine."""
-        about: dict[str, Any] = environment(federation.device)
+    def describe(self, federation: Federation, judged_by: Mapping[str, Any] | None = None) -> None:
+        """Write environment.json, and clients.json if the clients' data are on this machine.
+
+        `judged_by`: the data by which the run is judged (judged_by.py).
+        """
+        about: dict[str, Any] = this_machine(federation.device)
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
         if federation.data_elsewhere:
             about["data"] = ELSEWHERE
+        if judged_by is not None:
+            about[JUDGED_BY] = judged_by
         write(self.environment_file, json.dumps(about, indent=2) + "\n")
         if federation.data_elsewhere:
             return

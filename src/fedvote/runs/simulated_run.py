@@ -10,6 +10,7 @@ from fedvote.federation import Snapshot
 from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation, record
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.judged_by import check_same_data, judged_by
 
 
 def run(
@@ -21,9 +22,10 @@ def run(
     """
     planned = federation(config, device, data)
     folder.check_data(planned)
+    check_same_data(folder, judged := judged_by(config.data.name, planned.data))
     since = folder.claim(config, resume)
     try:
-        folder.describe(planned)
+        folder.describe(planned, judged)
         yield from record(planned, folder, since, Simulation(planned).run(since))
     finally:
         folder.release()

@@ -1,7 +1,7 @@
 """Schedules over the rounds of a run: a factor for the learning rate, the local steps, or another number.
 
 A schedule depends on the round and on the number of rounds alone. So every machine computes the same factor, and
-nothing of it is in the state. A run that is resumed with more rounds follows the longer schedule from then on.
+nothing of it is in the state. A run whose schedule depends on the number of rounds cannot be resumed with more rounds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedvote.errors import ConfigError
 
@@ -17,6 +18,7 @@ from fedvote.errors import ConfigError
 class Schedule(ABC):
     """A factor for each round."""
 
+    depends_on_rounds: ClassVar[bool] = True  # whether the factor of a round depends on the number of rounds
     warm_up: int = 0  # first rounds, in which the factor rises in equal steps to its schedule
 
     def __post_init__(self) -> None:
@@ -36,6 +38,8 @@ class Schedule(ABC):
 @dataclass(frozen=True)
 class Constant(Schedule):
     """1 in every round."""
+
+    depends_on_rounds: ClassVar[bool] = False
 
     def factor(self, done: float) -> float:
         return 1.0

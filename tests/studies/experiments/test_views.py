@@ -14,7 +14,7 @@ from fedvote.report.headline import spread
 from fedvote.runs.config import read
 from fedvote.studies.experiments.both_ways import both_ways
 from fedvote.studies.experiments.cells import Cell, Record, Runs
-from fedvote.studies.experiments.views import by_number, by_round, by_uplink, grid
+from fedvote.studies.experiments.views import by_bytes, by_number, by_round, grid
 
 SHARE = st.floats(0, 1)
 
@@ -46,19 +46,25 @@ def test_a_line_has_the_mean_of_every_round_that_all_seeds_have(first: list[floa
 
 
 def test_rounds_that_were_not_judged_have_no_point_but_their_bytes_count() -> None:
-    view = by_uplink([runs("some", [None, 0.5, None, 0.7])], [0.1, 0.2, 0.3, 0.4])
+    view = by_bytes([runs("some", [None, 0.5, None, 0.7])], [0.1, 0.2, 0.3, 0.4])
     assert sum(points(view.charts[0], "some"), ()) == pytest.approx((0.2, 50, 0.4, 70))
     assert list(view.rows[0])[:5] == ["some", "no round yet", spread([0.5]), spread([0.5]), spread([0.7])]
 
 
+def test_both_ways_are_added_up() -> None:
+    view = by_bytes([runs("some", [0.5, 0.7])], [0.6], ways=("up", "down"))
+    assert points(view.charts[0], "some") == [pytest.approx((0.3, 50)), pytest.approx((0.6, 70))]
+    assert view.rows[0][1] == spread([0.7]) and view.charts[0].name == "accuracy-by-traffic"
+
+
 def test_the_last_round_within_a_budget_counts_not_the_best() -> None:
-    view = by_uplink([runs("some", [0.9, 0.1, 0.2, 0.5], [0.9, 0.3, 0.4, 0.5])], [0.3])
+    view = by_bytes([runs("some", [0.9, 0.1, 0.2, 0.5], [0.9, 0.3, 0.4, 0.5])], [0.3])
     assert view.rows[0][1] == spread([0.2, 0.4])
 
 
 def test_a_run_that_ended_before_a_budget_says_so() -> None:
     """One that could not have sent another round for it did not."""
-    view = by_uplink([runs("A", [0.2, 0.9, 0.5]), runs("B", [0.1] * 47)], gigabytes=(0.35, 4.75))
+    view = by_bytes([runs("A", [0.2, 0.9, 0.5]), runs("B", [0.1] * 47)], gigabytes=(0.35, 4.75))
     assert [list(row[1:]) for row in view.rows] == [
         [spread([0.5]), "ended before", f"{spread([0.5])} with 0.300 GB"],
         [spread([0.1]), spread([0.1]), f"{spread([0.1])} with 4.70 GB"],

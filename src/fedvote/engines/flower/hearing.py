@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
+from fedvote.engines.flower.decoders import Reader
 from fedvote.engines.flower.mailbox import Mailbox, Reply
 from fedvote.engines.flower.poll import Poll
-from fedvote.engines.flower.replies import Failure, Refusal
+from fedvote.engines.flower.replies import Ballot, Failure, Refusal
 
 
-def hear(mailbox: Mailbox, poll: Poll, asker: Asker, attendance: Attendance) -> bool:
+def hear(mailbox: Mailbox, poll: Poll, reader: Reader, asker: Asker, attendance: Attendance) -> bool:
     """Give all new replies to the poll; True if one of them is a ballot that counts."""
-    counts = False
-    for reply in mailbox.collect():
+    counts, replies = False, mailbox.collect()
+    ballots = [(reply.request.client, reply.outcome) for reply in replies if poll.may_count(reply)]
+    reader.ahead([(ballot.frame, client) for client, ballot in ballots if isinstance(ballot, Ballot)])
+    for reply in replies:
         retry = _is_worth_a_retry(reply, asker)
         if retry:
             attendance.look_again()  # the client's node may be gone

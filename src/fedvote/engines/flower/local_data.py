@@ -12,21 +12,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
-import numpy as np
 import torch
 
 from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
+from fedvote.data.npz_folder import TEST, TRAIN, arrays, test_data
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import DataError
 from fedvote.federation import Federation
 from fedvote.registry import find
 from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation
-
-TEST, CALIBRATION = "test.npz", "train.npz"  # the files in the server's folder
 
 
 def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
@@ -38,7 +35,7 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
         )
     if not where:
         return federation(config, device)
-    x, y = _call(where, "data") if _is_function(where) else _arrays(Path(where) / "train.npz")
+    x, y = _call(where, "data") if _is_function(where) else arrays(Path(where) / TRAIN)
     classes = [str(number) for number in range(problem.classes)]
     data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
     if data.shape != problem.shape:
@@ -64,13 +61,13 @@ def servers_site(config: Config, where: str, device: str) -> Federation:
     """The federation on the server's machine: test examples, and no data of the clients."""
     if not where:
         return federation(config, device)
-    data = _call(where, "data") if _is_function(where) else _test_data(Path(where))
+    data = _call(where, "data") if _is_function(where) else test_data(Path(where))
     if not isinstance(data, Dataset):
         raise DataError(f"{where} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays.")
     site = federation(config, device, data, [torch.arange(0)] * config.federation.clients)
-    if site.network.norms and not _is_function(where) and not (Path(where) / CALIBRATION).is_file():
+    if site.network.norms and not _is_function(where) and not (Path(where) / TRAIN).is_file():
         print(
-            f"{where} has no {CALIBRATION}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated "
+            f"{where} has no {TRAIN}, so batch norm is calibrated on inputs of {TEST}: accuracy_calibrated "
             "depends on statistics of the test inputs",
             file=sys.stderr,
             flush=True,
@@ -84,23 +81,3 @@ def _is_function(where: str) -> bool:
 
 def _call(where: str, what: str) -> Any:
     return find({}, where, what)()
-
-
-def _test_data(folder: Path) -> Dataset:
-    """The examples in test.npz; those in train.npz, if there is one, calibrate batch norm."""
-    x_test, y_test = _arrays(folder / TEST)
-    calibration = folder / CALIBRATION
-    x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)
-    with np.load(folder / TEST) as file:
-        about = {name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file}
-    return from_arrays(x, y, x_test, y_test, name=str(folder), **about)
-
-
-def _arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        with path.open("rb") as raw, np.load(raw) as file:
-            return file["x"], file["y"]
-    except FileNotFoundError as error:
-        raise DataError(f"there is no {path}: write it with numpy.savez, with the arrays x and y.") from error
-    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
-        raise DataError(f"{path} does not hold the arrays x and y ({error}): write it with numpy.savez.") from error

@@ -11,7 +11,6 @@ from fedvote.engines.flower.mailbox import Reply
 from fedvote.engines.flower.replies import Ballot, Malformed
 from fedvote.errors import WireError
 from fedvote.plan import FlowerOptions
-from fedvote.wire import Delivery
 
 TRIES = 3  # tasks for a client before each deadline, if it fails in a way that a retry may fix
 
@@ -23,8 +22,8 @@ class Poll:
     round: int
     cohort: Sequence[int]
     rules: FlowerOptions
-    read: Callable[[bytes, int], Delivery]  # WireError unless the frame is this client's ballot of this round
-    ballots: dict[int, Delivery] = field(default_factory=dict)
+    cast: Callable[[bytes, int], None]  # counts a frame; WireError unless it is this client's ballot of this round
+    ballots: set[int] = field(default_factory=set)  # clients whose ballots count
     refused: dict[int, str] = field(default_factory=dict)  # client -> why its vote was refused; it gets no other
     failed: dict[int, str] = field(default_factory=dict)  # client -> why it has not voted yet
     failures: Counter[int] = field(default_factory=Counter)  # client -> number of failures in this round
@@ -51,11 +50,17 @@ class Poll:
     @property
     def voted(self) -> set[int]:
         """Clients that have used their vote."""
-        return self.ballots.keys() | self.refused.keys()
+        return self.ballots | self.refused.keys()
 
     def askable(self) -> set[int]:
         """Clients that may be sent a task."""
         return set(self.cohort) - self.voted - self.given_up
+
+    def may_count(self, reply: Reply) -> bool:
+        """Whether a reply is a ballot of a client that has not voted in this round."""
+        request = reply.request
+        new = request.round == self.round and not reply.repeated and request.client not in self.voted
+        return new and isinstance(reply.outcome, Ballot)
 
     def take(self, reply: Reply, retry: bool = False) -> bool:
         """Count or record a reply; True if it is a ballot that counts. `retry`: asking again may help."""
@@ -78,11 +83,11 @@ class Poll:
 
     def _count(self, client: int, frame: bytes) -> bool:
         try:
-            ballot = self.read(frame, client)
+            self.cast(frame, client)
         except WireError as error:
             self._refuse(client, str(error))
             return False
-        self.ballots[client] = ballot
+        self.ballots.add(client)
         self.failed.pop(client, None)
         return True
 

@@ -9,6 +9,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from flwr.serverapp import Grid
 
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
+from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
 from fedvote.engines.flower.local_data import dtype_name
 from fedvote.engines.flower.mailbox import Mailbox
@@ -77,20 +79,22 @@ class Server:
 
         if snapshot.round < federation.plan.rounds:
             self._gather()
-        while snapshot.round < federation.plan.rounds:
-            snapshot = self._round(ServerRound(federation, network, snapshot.state, snapshot.round + 1, evaluate))
-            yield snapshot
+        with closing(Decoders()) as decoders:
+            while snapshot.round < federation.plan.rounds:
+                number, state = snapshot.round + 1, snapshot.state
+                snapshot = self._round(ServerRound(federation, network, state, number, evaluate, decoders))
+                yield snapshot
 
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
-        poll = Poll(round.number, round.cohort, self.config.flower, round.read)
+        poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
         voted = self.clock()
-        closed, quality = round.close(poll.ballots)
-        while self._hear(poll):  # a late ballot counts until the next broadcast
-            closed, quality = round.close(poll.ballots)
+        closed, quality = round.close()
+        while self._hear(poll, round):  # a late ballot counts until the next broadcast
+            closed, quality = round.close()
         self.asker.holders = set(closed.counted)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
         record = {
@@ -115,7 +119,7 @@ class Server:
         while True:
             self.attendance.look()
             self.asker.ask(poll, round, self.attendance.online)
-            heard = self._hear(poll)
+            heard = self._hear(poll, round)
             self.attendance.look()
             waited = self.clock() - began
             awaited = self.mailbox.awaited(poll.round) | (poll.askable() & self.attendance.online.keys())
@@ -125,8 +129,8 @@ class Server:
             if not heard:
                 self.sleep(self.config.flower.poll)
 
-    def _hear(self, poll: Poll) -> bool:
-        return hear(self.mailbox, poll, self.asker, self.attendance)
+    def _hear(self, poll: Poll, round: ServerRound) -> bool:
+        return hear(self.mailbox, poll, round.reader, self.asker, self.attendance)
 
     def _wait_for_minimum(self, poll: Poll, waited: float, awaited: set[int]) -> None:
         """If only the minimum is missing, say so and ask failed clients again; NoQuorum if it cannot be reached."""

@@ -27,6 +27,7 @@ from fedvote.report import write_report
 from fedvote.runs.config import read
 from fedvote.runs.experiment import record
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.judged_by import check_same_data, judged_by
 from fedvote.runs.progress import both_ways, watch
 
 DEFAULTS = {"experiment": "quickstart", "set": "", "out": "", "data": "", "keys": "", "device": "auto"}
@@ -57,9 +58,10 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
     federation = servers_site(config, chosen["data"], chosen["device"])
     folder.check_data(federation)
+    check_same_data(folder, judged := judged_by(chosen["data"] or config.data.name, federation.data))
     since = folder.claim(config, resume=True)
     try:
-        folder.describe(federation)
+        folder.describe(federation, judged)
         server = Server(
             federation, config, folder.path, grid, keys_in(Path(chosen["keys"])) if chosen["keys"] else None
         )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from fedvote.core import Message, State
+from fedvote.engines.flower.decoders import Decoders, Reader
 from fedvote.federation import Federation, Snapshot
 from fedvote.network.network import Network
-from fedvote.rounds import Closed, Round
+from fedvote.rounds import BallotBox, Closed, Round
 from fedvote.system.device import repeatable
-from fedvote.wire import Delivery, frames
+from fedvote.wire import frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,7 @@ class ServerRound:
     before: State
     number: int
     evaluate: Callable[[Snapshot], dict[str, float]]
+    decoders: Decoders
 
     @cached_property
     def round(self) -> Round:
@@ -40,15 +42,24 @@ class ServerRound:
         """The secret that the server shares with this client alone."""
         return self.round.key.of(client).secret
 
-    def read(self, frame: bytes, client: int) -> Delivery:
-        """The ballot in a frame; WireError if it is not this client's ballot of this round."""
-        with repeatable():
-            return self.round.read_ballot(self.before, frame, client)
+    @cached_property
+    def reader(self) -> Reader:
+        return self.decoders.reader(self.round, self.before)
 
-    def close(self, ballots: Mapping[int, Delivery]) -> tuple[Closed, dict[str, float]]:
-        """Count the ballots; returns the closed round and its models' accuracies."""
+    @cached_property
+    def box(self) -> BallotBox:
+        return BallotBox(self.round, self.before, len(self.cohort))
+
+    def cast(self, frame: bytes, client: int) -> None:
+        """Count the ballot in a frame; WireError if it is not this client's ballot of this round."""
+        ballot = self.reader(frame, client)
         with repeatable():
-            closed = self.round.close(self.before, ballots, len(self.cohort))
+            self.box.put(ballot.stack, [client])
+
+    def close(self) -> tuple[Closed, dict[str, float]]:
+        """Close the round with the ballots so far; returns the closed round and its models' accuracies."""
+        with repeatable():
+            closed = self.box.close()
             return closed, self.evaluate(Snapshot(self.number, closed.state, {}))
 
     @cached_property

@@ -75,6 +75,8 @@ class Calls:
             return self._call(f"fv_clip({{0}}, {{y}}, {count}, {least}, {most});", y, x)
         if kind == "BatchNormalization":
             return self._norm(x, others, y, attributes["epsilon"])
+        if kind == "Pad":
+            return self._pad(x, others, y, attributes)
         if kind in EACH:
             return self._each(EACH[kind], x, others[0], y)
         if kind == "Conv" and len(self._shapes[x]) in (2, 3):
@@ -116,6 +118,16 @@ class Calls:
         rest = f"{{y}}, {count}, {channels}, {count // channels});"
         factor, shift = self.constants.array("float", scale), self.constants.array("float", beta - mean * scale)
         return self._call(f"fv_each('*', {{0}}, {factor}, {rest} fv_each('+', {{y}}, {shift}, {rest}", y, x)
+
+    def _pad(self, x: str, others: Sequence[str], y: str, attributes: dict[str, Any]) -> Step:
+        """Channels of zeros before and behind the others, as in a shortcut that widens."""
+        pads = self._values[others[0]].tolist()
+        value = float(self._values[others[1]]) if len(others) > 1 and others[1] else 0.0
+        before, after = pads[1], pads[len(pads) // 2 + 1]
+        if attributes.get("mode", "constant") != "constant" or value or sum(map(abs, pads)) != before + after:
+            raise _no_c(f"padding by {pads}")
+        channel, count = prod(self._shapes[x][1:]), prod(self._shapes[x])
+        return self._call(f"fv_pad({{0}}, {{y}}, {before * channel}, {count}, {after * channel});", y, x)
 
     def _pool(self, x: str, y: str, attributes: dict[str, Any], mean: bool) -> Step:
         if mean and attributes.get("ceil_mode", 0):
@@ -177,8 +189,8 @@ class Calls:
 def _no_c(operation: str) -> ModelError:
     return ModelError(
         f"the network has {operation}, for which there is no C yet; expected convolutions in one and two dimensions, "
-        "linear layers, batch norm, ReLU and its variants, pooling, means and maxima over pixels, and + - * / of equal "
-        "shapes or with constants: export it as onnx"
+        "linear layers, batch norm, ReLU and its variants, pooling, means and maxima over pixels, channels of zeros, "
+        "and + - * / of equal shapes or with constants: export it as onnx"
     )
 
 

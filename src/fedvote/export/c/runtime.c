@@ -190,6 +190,14 @@ FV_FUNCTION void fv_bytes(const uint8_t *x, float *y, int count)
     for (int i = 0; i < count; i++) y[i] = x[i];
 }
 
+/* Zeros before and behind the numbers of x. */
+FV_FUNCTION void fv_pad(const float *x, float *y, int before, int count, int after)
+{
+    for (int i = 0; i < before; i++) *y++ = 0;
+    for (int i = 0; i < count; i++) *y++ = x[i];
+    for (int i = 0; i < after; i++) *y++ = 0;
+}
+
 FV_FUNCTION void fv_relu(const float *x, float *y, int count, float slope)
 {
     for (int i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];

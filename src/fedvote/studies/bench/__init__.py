@@ -29,6 +29,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "judge": Benchmark("Seconds that each reputation rule takes to judge the ballots of a round"),
     "simulate": Benchmark("Seconds a round in the simulator, by network and number of clients"),
     "infer": Benchmark("Size, loading time and speed of exported networks, in ONNX Runtime and as C", "onnx"),
+    "server": Benchmark(
+        "Memory and seconds of a server's round with many ballots, and the speed of decoding", "flower"
+    ),
     "flower": Benchmark("Seconds and bytes of a round over Flower, and the clients' own work in it", "flower"),
     "slow-link": Benchmark("Seconds to an accuracy over Flower, by links of 1 Mbit/s up and 10 down", "flower"),
     "peers": Benchmark("One job in fedvote, pfl-research, Flower's simulation and a PyTorch loop; needs a clone"),

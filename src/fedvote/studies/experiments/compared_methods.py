@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedvote.studies.experiments.both_ways import both_ways
 from fedvote.studies.experiments.cells import Cell
 from fedvote.studies.experiments.comparison import Comparison
-from fedvote.studies.experiments.views import Show, by_round, by_uplink
+from fedvote.studies.experiments.views import Show, by_bytes, by_round
 
 CONTENDERS = {
     "FedVote binary": ("method=fedvote", "method.lr=0.03"),
@@ -86,7 +86,7 @@ FIGURE_4C = compared(
 FIGURE_5 = compared(
     "Figure 5: accuracy by bytes sent up, CIFAR-10 among 31 clients",
     "cifar10-silo",
-    by_uplink,
+    by_bytes,
     "Bytes are those of real messages, entropy-coded. The paper counts one bit a weight for votes and signs and two "
     "for FedPAQ, and says that with 1.5 to 4.7 GB FedVote is 5 to 10 points above FedPAQ, 15 to 20 above signSGD and "
     "25 to 30 above FedAvg. One bit a weight is 50 MB a round: 1.5 to 4.7 GB are 30 to 94 rounds. Here runs have 40 "

@@ -14,7 +14,7 @@ from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.runs.config import Config
+from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import environment
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
@@ -117,17 +117,24 @@ def configured(cell: Cell, seed: int, asked: Asked) -> Config:
     return config_of(cell.preset, (*cell.settings, *asked.settings, *rounds, f"seed={seed}"))
 
 
-@cache
 def name_of(cell: Cell, seed: int, asked: Asked) -> str:
     """The run folder's name: the preset, and the settings that change it. Equal configurations share a folder."""
-    needed = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
-    wanted = config_of(cell.preset, tuple(needed))
-    for setting in list(needed):
-        others = [other for other in needed if other != setting]
+    config = configured(cell, seed, asked)
+    settings = tuple(setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds="))
+    rounds = (f"rounds={config.rounds}",) if depends_on_rounds(config) else ()
+    return f"{_shortest_name(cell.preset, (*settings, *rounds))}_seed={seed}"
+
+
+@cache
+def _shortest_name(preset: str, settings: tuple[str, ...]) -> str:
+    """The preset and the settings without which the configuration would be another one."""
+    needed, wanted = settings, config_of(preset, settings)
+    for setting in settings:
+        others = tuple(other for other in needed if other != setting)
         with suppress(ConfigError):  # without this setting the configuration is refused: keep it
-            if config_of(cell.preset, tuple(others)) == wanted:
+            if config_of(preset, others) == wanted:
                 needed = others
-    return f"{folder_name([cell.preset, *needed])}_seed={seed}"
+    return folder_name([preset, *needed])
 
 
 def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: Path) -> list[Task]:

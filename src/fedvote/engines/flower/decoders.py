@@ -1,0 +1,109 @@
+"""Ballots decoded in processes of their own, on every core, while other clients still upload.
+
+The entropy coder holds Python's global lock, so threads would take turns. A process reads the round from a file, once,
+and is then sent frames and returns messages. Small ballots are decoded here: sending them takes longer.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import torch
+
+from fedvote.core import State
+from fedvote.errors import WireError
+from fedvote.rounds import Round
+from fedvote.system.device import repeatable
+from fedvote.wire import Delivery
+
+Arrays = dict[str, npt.NDArray[Any]]
+"""A message as numpy's arrays: torch would pass its tensors through shared memory, a file for each."""
+
+WORTH_IT = 2**17  # weights of a network, from which on a process is faster
+
+
+class Decoders:
+    """The processes of a run; they are started with the first large ballots, and end with this process."""
+
+    def __init__(self, processes: int | None = None):
+        self.processes = processes or os.cpu_count() or 1
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the round's file, for this user alone
+        self._pool: ProcessPoolExecutor | None = None
+
+    def reader(self, round: Round, state: State) -> Reader:
+        """A reader of the round's ballots."""
+        here = round.network.start.voted.device.type != "cpu" or round.network.D < WORTH_IT or self.processes < 2
+        return Reader(round, state, None if here else self._submitter(round, state))
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        if self._folder is not None:
+            self._folder.cleanup()
+        self._pool = self._folder = None
+
+    def _submitter(self, round: Round, state: State) -> Callable[[bytes, int], Future[Arrays | str]]:
+        if self._pool is None or self._folder is None:
+            spawn = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
+            self._pool = ProcessPoolExecutor(self.processes, spawn, initializer=_start)
+            self._folder = tempfile.TemporaryDirectory(prefix="fedvote-round-")
+        file = Path(self._folder.name) / f"round-{round.key.round}"
+        for old in file.parent.iterdir():
+            old.unlink()
+        torch.save((round, state), file)
+        pool = self._pool
+        return lambda frame, client: pool.submit(_read, str(file), frame, client)
+
+
+class Reader:
+    """Reads the ballots of one round. `ahead` starts with several of them; a call gives one, or raises WireError."""
+
+    def __init__(self, round: Round, state: State, submit: Callable[[bytes, int], Future[Arrays | str]] | None = None):
+        self._round, self._state, self._submit = round, state, submit
+        self._started: dict[tuple[int, bytes], Future[Arrays | str]] = {}
+
+    def ahead(self, frames: Sequence[tuple[bytes, int]]) -> None:
+        """Start to decode these clients' frames."""
+        if self._submit is not None and len(frames) > 1:
+            self._started |= {(client, frame): self._submit(frame, client) for frame, client in frames}
+
+    def __call__(self, frame: bytes, client: int) -> Delivery:
+        started = self._started.pop((client, frame), None)
+        if started is None:
+            with repeatable():
+                return self._round.read_ballot(self._state, frame, client)
+        outcome = started.result()
+        if isinstance(outcome, str):
+            raise WireError(outcome)
+        return Delivery({name: torch.from_numpy(value) for name, value in outcome.items()}, 0, [len(frame)])
+
+
+def _start() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends this process
+    torch.set_num_threads(1)
+
+
+@lru_cache(maxsize=1)
+def _load(file: str) -> tuple[Round, State]:
+    round, state = torch.load(file, weights_only=False)  # written by this run's own server, in a folder of its own
+    return round, state
+
+
+def _read(file: str, frame: bytes, client: int) -> Arrays | str:
+    """The ballot in a frame, or the reason why it is none."""
+    round, state = _load(file)
+    try:
+        with repeatable():
+            ballot = round.read_ballot(state, frame, client)
+            return {name: value.numpy() for name, value in ballot.stack.items()}
+    except WireError as error:
+        return str(error)

@@ -1,0 +1,169 @@
+"""The server's side of a large round: ballots are fed to the code of a real server as fast as it takes them.
+
+The ballots are random votes near the soft vote, as after a little training, and are encoded beforehand. A round is the
+server's own: replies, poll, decoders, ballot box. Nothing trains, and nothing is sent. Memory is of the server and its
+decoding processes, beyond their start. The tally is compared with the state that the simulator makes of the same votes.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedvote.core import State
+from fedvote.engines.flower.decoders import Decoders, Reader
+from fedvote.engines.flower.mailbox import Reply, Request
+from fedvote.engines.flower.poll import Poll
+from fedvote.engines.flower.replies import Ballot
+from fedvote.methods import FedVote
+from fedvote.network.network import Network
+from fedvote.plan import FlowerOptions
+from fedvote.quantize import round_by_shared_random
+from fedvote.randomness import Key
+from fedvote.rounds import BallotBox, Round
+from fedvote.studies.bench import peak_memory
+from fedvote.studies.rows import Rows
+from fedvote.wire import Outgoing, frames
+
+SIDE = 1000  # a layer of SIDE x SIDE weights
+TOGETHER = 32  # replies that arrive at a time
+DRIFT = 0.1  # standard deviation by which training moves a normalised weight
+SPEED_BALLOTS, REPEATS = 64, 5
+RULES = ("uniform", "camps")
+
+
+def bench(clients: Sequence[int] = (1000,), only: Sequence[str] = RULES) -> Rows:
+    """A row for each number of clients and each rule: memory, seconds, and the speed of decoding on all cores."""
+    rows: list[dict[str, Any]] = []
+    for number in clients:
+        with tempfile.TemporaryDirectory(prefix="fedvote-ballots-") as folder:
+            files = _encode(opened("uniform", number), number, Path(folder))
+            decoding = _decoding(opened("uniform", number), files[:SPEED_BALLOTS])
+            rows += [_round(opened(rule, number), rule, files) | decoding for rule in only]
+    return rows
+
+
+def opened(rule: str, clients: int) -> tuple[Round, State]:
+    """An open round of a network with SIDE x SIDE voted weights, and the state before it."""
+    network = Network(nn.Sequential(nn.Linear(SIDE, SIDE, bias=False), nn.Linear(SIDE, 2, bias=False)), 0)
+    method = FedVote(reputation=rule)  # type: ignore[arg-type]
+    return Round(method, network, Key(0, 1)), method.init(network, clients)
+
+
+def votes_of(round: Round, state: State, client: int) -> torch.Tensor:
+    """(1, D) a client's votes: the soft vote, moved a little, and rounded by the client's random numbers."""
+    soft_D = round.method.soft(state)  # type: ignore[attr-defined]
+    alphabet = round.method.alphabet  # type: ignore[attr-defined]
+    moved_D = soft_D + DRIFT * torch.randn(soft_D.shape, generator=Key(0, 1, client).torch("drift"))
+    return round_by_shared_random(moved_D.clamp(-0.999, 0.999)[None], alphabet, [Key(0, 1, client)])
+
+
+def _encode(opened: tuple[Round, State], clients: int, folder: Path) -> list[Path]:
+    """Write every client's frame to a file."""
+    round, state = opened
+    down, files = round.method.broadcast(state), []
+    for client in range(clients):
+        stack = {"votes": votes_of(round, state, client)}
+        sent = Outgoing([round.header(client)], stack, lambda number: round.wire.up(down, Key(0, 1, number)))
+        files.append(folder / str(client))
+        files[-1].write_bytes(frames(sent)[0])
+    return files
+
+
+def _round(opened: tuple[Round, State], rule: str, files: Sequence[Path]) -> dict[str, Any]:
+    """One round of the server, with all cores."""
+    round, state = opened
+    with closing(Decoders()) as decoders:
+        reader, box = decoders.reader(round, state), BallotBox(round, state, len(files))
+        _warm(reader, files)
+        poll = Poll(1, range(len(files)), FlowerOptions(), lambda frame, k: box.put(reader(frame, k).stack, [k]))
+        for process in _processes():
+            peak_memory.forget_peak(process)
+        start, began = sum(map(peak_memory.resident, _processes())), time.perf_counter()
+        for replies in _arriving(files):
+            for reply in _announced(replies, reader):
+                poll.take(reply)
+        heard = time.perf_counter()
+        closed = box.close()
+        ended = time.perf_counter()
+        peak = sum(map(peak_memory.peak, _processes()))
+    return {
+        "rule": rule, "clients": len(files), "weights": round.network.D, "counted": len(closed.counted),
+        "ballot_bytes": statistics.mean(file.stat().st_size for file in files), "extra_megabytes": (peak - start) / 1e6,
+        "seconds_ballots": heard - began, "seconds_close": ended - heard,
+        "same_as_simulated": _is_simulated(opened, closed.state, len(files)),
+    }  # fmt: skip
+
+
+def _is_simulated(opened: tuple[Round, State], found: State, clients: int) -> bool:
+    """Whether the simulator makes the same state, to the bit, of the votes themselves."""
+    round, state = opened
+    box = BallotBox(round, state, clients)
+    for some in torch.arange(clients).split(TOGETHER):
+        box.put({"votes": torch.cat([votes_of(round, state, client) for client in some.tolist()])}, some.tolist())
+    expected = box.close().state
+    return found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
+
+
+def _decoding(opened: tuple[Round, State], files: Sequence[Path]) -> dict[str, Any]:
+    """Ballots decoded in a second by one process, and how much faster one for each core is: medians of five."""
+    cores = os.cpu_count() or 1
+    seconds = {processes: _seconds(opened, files, processes) for processes in (1, cores)}
+    return {
+        "decoded_a_second": len(files) / seconds[1],
+        "cores": cores,
+        "faster_on_all_cores": seconds[1] / seconds[cores],
+    }
+
+
+def _seconds(opened: tuple[Round, State], files: Sequence[Path], processes: int) -> float:
+    with closing(Decoders(processes)) as decoders:
+        reader, seconds = decoders.reader(*opened), []
+        _warm(reader, files)
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            for replies in _arriving(files):
+                for reply in _announced(replies, reader):
+                    reader(_frame(reply), reply.request.client)
+            seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
+
+
+def _announced(replies: list[Reply], reader: Reader) -> list[Reply]:
+    reader.ahead([(_frame(reply), reply.request.client) for reply in replies])
+    return replies
+
+
+def _frame(reply: Reply) -> bytes:
+    assert isinstance(reply.outcome, Ballot)
+    return reply.outcome.frame
+
+
+def _warm(reader: Reader, files: Sequence[Path]) -> None:
+    """Start the processes and fill caches, with ballots that are then forgotten."""
+    some = [(file.read_bytes(), client) for client, file in enumerate(files[: 2 * (os.cpu_count() or 1)])]
+    reader.ahead(some)
+    for frame, client in some:
+        reader(frame, client)
+
+
+def _arriving(files: Sequence[Path]) -> Iterator[list[Reply]]:
+    for start in range(0, len(files), TOGETHER):
+        some = range(start, min(start + TOGETHER, len(files)))
+        yield [Reply(Request(1, client), Ballot(files[client].read_bytes())) for client in some]
+
+
+def _processes() -> list[int]:
+    """This process and the ones that it started."""
+    from fedvote.engines.flower.processes import descendants
+
+    return [os.getpid(), *descendants(os.getpid())]
