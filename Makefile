@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
 
-.PHONY: demo dev test test-flower test-wheel lint types unit numbers bench fuzz wheel clean
+.PHONY: demo dev test test-flower test-paper test-wheel lint types unit numbers bench fuzz wheel clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
@@ -21,6 +21,10 @@ test: lint types unit
 # real servers and clients as separate programs, over TLS: some minutes
 test-flower: $(DEV)
 	$(BIN)/pytest -m slow --durations=5 tests/engines/flower
+
+# every figure and table of the paper, on small data: some minutes
+test-paper: $(DEV)
+	$(BIN)/pytest -m slow tests/studies
 
 # what `make wheel` built, in an environment with nothing else: a minute or two
 test-wheel: $(DEV) wheel

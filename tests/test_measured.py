@@ -135,3 +135,9 @@ def test_a_table_whose_file_is_not_there_yet_keeps_its_lines_but_not_without_lin
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "new.json").write_text('{"rows": [{"a": 0.5}, {"a": null}]}')
     assert measured.rewritten(table, tmp_path) == table.replace("| 0.5 |\n", "| 0.5 |\n| |\n")
+
+
+def test_every_result_file_is_in_the_list_of_results() -> None:
+    listed = re.findall(r"`([\w./*-]+\.json)`", (ROOT / "results" / "README.md").read_text())
+    for file in (ROOT / "results").rglob("*.json"):
+        assert any(file.relative_to(ROOT / "results").match(pattern) for pattern in listed), file

@@ -13,6 +13,7 @@ from fedvote.errors import ConfigError
 from fedvote.runs.config import read
 from fedvote.runs.sweep import GRIDS, Point, best, means, points, save, sweep
 
+PLAIN, VALIDATED = read("quickstart"), read("quickstart", ["data.validation=0.1"])
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
 
 
@@ -41,21 +42,21 @@ def judged(accuracy: float, lost: bool = False) -> dict[str, Any]:
 
 
 def test_what_was_never_counted_is_not_the_best(tmp_path: Path) -> None:
-    failed = Point(("method.lr=9",), tmp_path, [judged(0.9, lost=True), judged(0.9)], validated=False)
-    trained = Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)
+    failed = Point(("method.lr=9",), tmp_path, [judged(0.9, lost=True), judged(0.9)], PLAIN)
+    trained = Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], PLAIN)
     assert best([failed, trained]).settings == ("method.lr=1",) and best([failed]).settings == ("method.lr=9",)
     assert str(failed).endswith("in 1 of 2 rounds no message counted") and "counted" not in str(trained)
 
 
 def test_bytes_are_those_of_all_rounds(tmp_path: Path) -> None:
-    save([Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], validated=False)], tmp_path / "sweep.json")
+    save([Point(("method.lr=1",), tmp_path, [judged(0.2), judged(0.3)], PLAIN)], tmp_path / "sweep.json")
     (row,) = json.loads((tmp_path / "sweep.json").read_text())["runs"]
     assert (row["uplink_bytes"], row["downlink_bytes"], row["lost_rounds"]) == (18, 10, 0)
 
 
 def test_seeds_are_averaged(tmp_path: Path) -> None:
     def point(lr: float, seed: int, accuracy: float) -> Point:
-        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, [judged(accuracy)], validated=True)
+        return Point((f"method.lr={lr}", f"seed={seed}"), tmp_path, [judged(accuracy)], VALIDATED)
 
     done = [point(0.1, 0, 0.9), point(0.1, 1, 0.5), point(0.2, 0, 0.8), point(0.2, 1, 0.8)]
     assert best(done).settings == ("method.lr=0.2",)

@@ -35,7 +35,7 @@ def sweep(
     except KeyboardInterrupt:
         typer.echo(f"stopped after {len(done)} runs; the same command resumes", err=True)
         raise typer.Exit(130) from None
-    save(done, folder / "sweep.json")
+    save(done, folder / "sweep.json", device)
     if len(averages := means(done)) < len(done):
         for mean in averages:
             typer.echo(str(mean))

@@ -1,13 +1,31 @@
-"""What made a result, besides its configuration: commit, versions, device, threads."""
+"""What made a result, besides its configuration: command, seeds, commit, versions, device, threads."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import torch
+
+PACKAGES = ("numpy", "constriction", "scikit-learn", "numba", "zstandard", "flwr", "onnx", "onnxruntime")
+
+
+def provenance(device: torch.device, seeds: Iterable[int]) -> dict[str, Any]:
+    """The head of every result file."""
+    installed = {package.name.lower(): package.version for package in metadata.distributions()}
+    return {
+        "command": shlex.join(["fedvote", *sys.argv[1:]]),
+        "seeds": sorted(set(seeds)),
+        "environment": environment(device),
+        "packages": {name: installed[name] for name in PACKAGES if name in installed},
+    }
 
 
 def environment(device: torch.device) -> dict[str, str]:

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.config import read
+from fedvote.runs.config import Config, read
+from fedvote.runs.environment import provenance
 from fedvote.runs.folder import RunFolder, uncounted
 from fedvote.runs.progress import watch
 from fedvote.runs.simulated_run import run
+from fedvote.runs.toml_tables import as_table
 from fedvote.system.atomic_file import write
+from fedvote.system.device import find_device
 
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # commas outside brackets
 LONGEST = 180  # characters of a run folder's name, before its seed
@@ -31,7 +34,12 @@ class Point:
     settings: tuple[str, ...]
     folder: Path
     records: Sequence[Mapping[str, Any]]  # of every round
-    validated: bool  # whether accuracy is on held-out training examples, not on the test examples
+    config: Config
+
+    @property
+    def validated(self) -> bool:
+        """Whether accuracy is on held-out training examples, not on the test examples."""
+        return self.config.data.validation > 0
 
     @property
     def accuracy(self) -> float:
@@ -92,7 +100,7 @@ def sweep(
         snapshots = run(config, folder, device=device, resume=True)
         for _ in watch(snapshots, config.rounds, folder.rounds_done()):
             pass
-        yield Point(point, folder.path, folder.metrics(), config.data.validation > 0)
+        yield Point(point, folder.path, folder.metrics(), config)
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ def best(done: Sequence[Point]) -> Mean:
     return max(means(done), key=lambda mean: (not mean.lost, mean.accuracy))
 
 
-def save(done: Sequence[Point], file: Path) -> None:
+def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
     names = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss")
     rows = [
         {
@@ -144,6 +152,7 @@ def save(done: Sequence[Point], file: Path) -> None:
             "downlink_bytes": point.sent("down"),
             "total_bytes": point.sent("up") + point.sent("down"),
             "lost_rounds": point.lost,
+            "config": as_table(point.config),
         }
         for point in done
     ]
@@ -151,5 +160,6 @@ def save(done: Sequence[Point], file: Path) -> None:
         {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}
         for m in means(done)
     ]
-    table = {"best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
+    made_by = provenance(find_device(device), (point.config.seed for point in done))
+    table = {**made_by, "best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
     write(file, json.dumps(table, indent=2) + "\n")

@@ -19,7 +19,7 @@ from fedvote.studies.experiments.hostile_clients import CLIENTS, RULES, settings
 from fedvote.studies.experiments.operation_counts import PRINTED, counted
 
 COMPARISONS = {name: each for name, each in EXPERIMENTS.items() if isinstance(each, Comparison)}
-CELLS = [cell for each in COMPARISONS.values() for cell in each.cells]
+CELLS = [cell for each in COMPARISONS.values() for cell in each.cells[:: 1 + len(each.cells) // 40]]  # about 40 of each
 ASKED = Asked()
 
 
@@ -28,9 +28,9 @@ def of_one_round(cell: Cell, asked: Asked = ASKED) -> Config:
 
 
 def test_two_cells_share_a_folder_if_and_only_if_they_are_the_same_run() -> None:
-    known = [(name_of(cell, 0, ASKED), of_one_round(cell)) for cell in CELLS]
-    for (name, config), (other_name, other) in itertools.combinations(known, 2):
-        assert (name == other_name) == (config == other), (name, other_name)
+    known = {(name_of(cell, 0, ASKED), repr(of_one_round(cell))) for cell in CELLS}
+    names, configs = zip(*known, strict=True)
+    assert len(set(names)) == len(set(configs)) == len(known)
 
 
 def test_figures_of_the_same_runs_share_them_all() -> None:

@@ -100,7 +100,7 @@ def test_table_3_has_the_costs_that_the_paper_prints_of_100_images_of_cifar10(tm
     }
     assert {key: found[key] for key in expected} == expected
     assert set().union(*(values for key, values in found.items() if key not in expected)) == {None}  # not in the paper
-    assert (numbers["inputs"], tuple(numbers["shape"])) == (100, (3, 32, 32))
+    assert (numbers["config"]["inputs"], tuple(numbers["config"]["shape"])) == (100, (3, 32, 32))
 
 
 def test_an_operation_costs_as_much_energy_as_the_paper_says() -> None:

@@ -92,22 +92,6 @@ def test_what_is_counted_needs_no_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists() and "vgg7" in found.text()
 
 
-@pytest.mark.parametrize(
-    ("name", "only"),
-    [
-        ("digits", ("FedVote binary", "signSGD")),
-        ("hostile-digits", ("omniscient, 15", "oracle cut", "uniform")),
-        ("wire", ("entropy", "plain", "65 levels")),
-        ("fast-paths", ("FedAvg, small CNN, CIFAR-10", "one by one, float32", "as it comes")),
-    ],
-)
-def test_experiments_beside_the_paper_run_on_small_data(name: str, only: tuple[str, ...], tmp_path: Path) -> None:
-    small = ("data.name=digits", "model.name=digits-cnn", "local.batch=4", "local.steps=1", "engine.stack=0")
-    *_, found = reproduce(name, asked(settings=small, only=only, rounds=2, seeds=1), tmp_path)
-    assert all(row in found.text() for row in only)
-    assert (tmp_path / f"{name}.html").is_file()
-
-
 def test_coded_and_plain_votes_are_the_same_votes_in_fewer_bytes(tmp_path: Path) -> None:
     *_, found = reproduce("wire", asked(only=("entropy", "plain"), seeds=1), tmp_path)
     coded, plain = ([record for record in cell["seeds"][0]] for cell in found.numbers()["cells"])

@@ -39,6 +39,8 @@ BENCHMARKS: dict[str, Benchmark] = {
 OPTIONS = ("model", "clients", "only", "preset", "set", "rounds", "device")
 """Options of the command `fedvote bench`. A benchmark takes those that its function has as parameters."""
 
+SEED = 0  # of all data, ballots and networks that benchmarks draw
+
 
 def benchmark(name: str, **asked: Any) -> partial[Rows]:
     """A benchmark, ready to be called. Options that are None or empty are ignored."""
@@ -62,18 +64,19 @@ def benchmark(name: str, **asked: Any) -> partial[Rows]:
 
 def bench(name: str, file: Path | None, page: Path | None, **asked: Any) -> str:
     """Run a benchmark and write its numbers to the given files; returns its table as text."""
-    from fedvote.runs.environment import environment
+    from fedvote.runs.environment import provenance
     from fedvote.system.atomic_file import try_writing, write
     from fedvote.system.device import find_device
 
     measure = benchmark(name, **asked)
     for path in filter(None, (file, page)):  # refuse a bad path before anything is measured
         try_writing(path)
-    machine, rows = environment(find_device(asked.get("device") or "auto")), measure()
+    made_by, rows = provenance(find_device(asked.get("device") or "auto"), [SEED]), measure()
     if file is not None:
-        write(file, json.dumps({"environment": machine, "asked": measure.keywords, "rows": rows}, indent=2) + "\n")
+        about = {"benchmark": name, "asked": measure.keywords, **made_by}
+        write(file, json.dumps({**about, "rows": rows}, indent=2) + "\n")
     if page is not None:
         from fedvote.studies.bench.growth_page import growth_page
 
-        write(page, growth_page(name, rows, machine).html())
+        write(page, growth_page(name, rows, made_by["environment"]).html())
     return table(rows)

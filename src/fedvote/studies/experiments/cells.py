@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -38,7 +39,7 @@ class Runs:
     @property
     def as_printed(self) -> bool:
         """Whether --set and --rounds left the experiment's results comparable to the paper's."""
-        return _comparable(self.config) == _comparable(read(self.cell.preset, in_order(self.cell.settings)))
+        return _comparable(self.config) == _comparable(config_of(self.cell.preset, self.cell.settings))
 
     @property
     def rounds(self) -> int:
@@ -66,6 +67,11 @@ class Runs:
         """Each seed's values of a metric, without seeds that have none."""
         runs = ([record[metric] for record in run[:rounds] if metric in record] for run in self.by_seed.values())
         return [values for values in runs if values]
+
+
+@cache  # experiments of a thousand cells ask again after every run
+def config_of(preset: str, settings: tuple[str, ...]) -> Config:
+    return read(preset, in_order(settings))
 
 
 def _comparable(config: Config) -> Config:

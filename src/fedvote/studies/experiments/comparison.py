@@ -14,15 +14,15 @@ from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
-from fedvote.runs.config import Config, depends_on_rounds, read
+from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import environment
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.progress import watch
 from fedvote.runs.simulated_run import run
-from fedvote.runs.sweep import folder_name, in_order
+from fedvote.runs.sweep import folder_name
 from fedvote.runs.toml_tables import as_table
-from fedvote.studies.experiments.cells import Cell, Record, Runs
+from fedvote.studies.experiments.cells import Cell, Record, Runs, config_of
 from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.experiments.parallel import Task, run_all
 from fedvote.studies.experiments.views import Show
@@ -114,22 +114,27 @@ class Compared:
 
 def configured(cell: Cell, seed: int, asked: Asked) -> Config:
     rounds = [f"rounds={asked.rounds}"] if asked.rounds is not None else []
-    return read(cell.preset, in_order([*cell.settings, *asked.settings, *rounds, f"seed={seed}"]))
+    return config_of(cell.preset, (*cell.settings, *asked.settings, *rounds, f"seed={seed}"))
 
 
 def name_of(cell: Cell, seed: int, asked: Asked) -> str:
     """The run folder's name: the preset, and the settings that change it. Equal configurations share a folder."""
-    rounds = configured(cell, seed, asked)
-    needed = [setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds=")]
-    if depends_on_rounds(rounds):
-        needed.append(f"rounds={rounds.rounds}")
-    wanted = read(cell.preset, in_order(needed))
-    for setting in list(needed):
-        others = [other for other in needed if other != setting]
+    config = configured(cell, seed, asked)
+    settings = tuple(setting for setting in (*cell.settings, *asked.settings) if not setting.startswith("rounds="))
+    rounds = (f"rounds={config.rounds}",) if depends_on_rounds(config) else ()
+    return f"{_shortest_name(cell.preset, (*settings, *rounds))}_seed={seed}"
+
+
+@cache
+def _shortest_name(preset: str, settings: tuple[str, ...]) -> str:
+    """The preset and the settings without which the configuration would be another one."""
+    needed, wanted = settings, config_of(preset, settings)
+    for setting in settings:
+        others = tuple(other for other in needed if other != setting)
         with suppress(ConfigError):  # without this setting the configuration is refused: keep it
-            if read(cell.preset, in_order(others)) == wanted:
+            if config_of(preset, others) == wanted:
                 needed = others
-    return f"{folder_name([cell.preset, *needed])}_seed={seed}"
+    return folder_name([preset, *needed])
 
 
 def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: Path) -> list[Task]:

@@ -52,7 +52,7 @@ class Counted:
     rows: list[Mapping[str, Any]]
 
     def numbers(self) -> dict[str, Any]:
-        return {"inputs": INPUTS, "shape": SHAPE, "rows": self.rows}
+        return {"seeds": [], "config": {"inputs": INPUTS, "shape": SHAPE, "classes": CLASSES}, "rows": self.rows}
 
     def page(self) -> Page:
         explain = (

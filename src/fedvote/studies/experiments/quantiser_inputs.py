@@ -105,7 +105,8 @@ class Histograms:
     environment: Mapping[str, str]
 
     def numbers(self) -> dict[str, Any]:
-        return {"environment": self.environment, "config": as_table(self.config), "histograms": self.found}
+        made_by = {"seeds": [self.config.seed], "environment": self.environment, "config": as_table(self.config)}
+        return {**made_by, "histograms": self.found}
 
     def page(self) -> Page:
         charts = [chart(name, one) for name, one in self.found.items()]

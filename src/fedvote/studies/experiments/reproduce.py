@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import shlex
-import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag
 from fedvote.report.sections import section
+from fedvote.runs.environment import provenance
 from fedvote.studies.experiments import EXPERIMENTS, Asked, Found
 from fedvote.system.atomic_file import write
+from fedvote.system.device import find_device
 
 RUNS = "runs"
 
@@ -25,19 +28,34 @@ def report_on(name: str, asked: Asked, out: Path) -> str:
 
 
 def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
-    """Write the results so far after every run, then yield them; a second call resumes."""
+    """Write the results so far and yield them, after every run; a second call resumes.
+
+    Writing takes at most a tenth of the time: results of a thousand cells are not written after each.
+    """
     if name not in EXPERIMENTS:
         raise ConfigError(f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of them: all")
     experiment = EXPERIMENTS[name]
+    about = {"experiment": name, "about": experiment.about, "asked": dataclasses.asdict(asked)}
+    about |= provenance(find_device(asked.device), range(asked.seeds))
+    unwritten, due = None, 0.0
     for found in experiment.measure(asked, out / RUNS):
-        page = found.page()
-        about = {"experiment": name, "about": experiment.about, "command": shlex.join(["fedvote", *sys.argv[1:]])}
-        write(out / f"{name}.json", json.dumps({**about, **found.numbers()}) + "\n")
-        write(out / f"{name}.html", page.html())
-        for chart in page.charts:
-            write(out / name / f"{chart.name}.svg", chart.svg())
-        write(out / "index.html", index(out).html())
+        unwritten = found
+        if (start := time.monotonic()) >= due:
+            write_found(name, found, about, out)
+            unwritten, due = None, time.monotonic() + 9 * (time.monotonic() - start)
         yield found
+    if unwritten is not None:
+        write_found(name, unwritten, about, out)
+
+
+def write_found(name: str, found: Found, about: Mapping[str, Any], out: Path) -> None:
+    """Write the numbers, page and drawings of an experiment, and the page of links."""
+    page = found.page()
+    write(out / f"{name}.json", json.dumps({**about, **found.numbers()}) + "\n")
+    write(out / f"{name}.html", page.html())
+    for chart in page.charts:
+        write(out / name / f"{chart.name}.svg", chart.svg())
+    write(out / "index.html", index(out).html())
 
 
 def index(out: Path) -> Page:

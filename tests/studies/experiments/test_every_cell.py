@@ -1,0 +1,94 @@
+"""Every part of every experiment can be run and shown: on the digits, for one round.
+
+The quick tests run a cell for every setting. `make test-paper` runs every cell, by the command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedvote.cli import main
+from fedvote.core import Dataset
+from fedvote.data import load
+from fedvote.engines.simulate import Simulation
+from fedvote.runs.environment import environment
+from fedvote.runs.experiment import federation
+from fedvote.studies.experiments import EXPERIMENTS, Asked
+from fedvote.studies.experiments.cells import Cell, Record, Runs
+from fedvote.studies.experiments.comparison import KEPT, Compared, Comparison, configured
+
+COMPARISONS = {name: each for name, each in EXPERIMENTS.items() if isinstance(each, Comparison)}
+SMALL = ("data.name=digits", "model.name=digits-cnn", "local.batch=4", "local.steps=1", "engine.calibrate_on=20")
+
+
+@cache
+def digits() -> Dataset:
+    """Few of them, as if by writers."""
+    data = load("digits")
+    writers = torch.arange(len(data.train)) % 310
+    return dataclasses.replace(data, test=data.test.rows(slice(100)), writers=writers)
+
+
+def with_every_setting(cells: Iterable[Cell], known: set[str]) -> list[Cell]:
+    """Cells that have all settings of these cells between them, without those that have only known settings."""
+    kept = []
+    for cell in sorted(cells, key=lambda cell: -len(cell.settings)):
+        if not {cell.preset, *cell.settings} <= known:
+            known |= {cell.preset, *cell.settings}
+            kept.append(cell)
+    return kept
+
+
+KNOWN: set[str] = set()
+CHOSEN = {name: with_every_setting(each.cells, KNOWN) for name, each in COMPARISONS.items()}
+
+
+def asked_of(cell: Cell) -> Asked:
+    smaller = ("partition.min_samples=1",) if cell.preset == "femnist-device" else ()
+    return Asked(seeds=1, rounds=1, settings=(*SMALL, *smaller), device="cpu")
+
+
+def first_round(cell: Cell) -> Record:
+    *_, snapshot = Simulation(federation(configured(cell, 0, asked_of(cell)), "cpu", digits())).run()
+    return snapshot.record
+
+
+@pytest.mark.parametrize("name", [name for name in COMPARISONS if CHOSEN[name]])
+def test_a_cell_with_every_setting_runs(name: str) -> None:
+    for cell in CHOSEN[name]:
+        record = first_round(cell)
+        assert 0 <= record["accuracy"] <= 1 and record["uplink_bytes"] > 0, cell
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_cells_are_shown(name: str) -> None:
+    cells = with_every_setting(COMPARISONS[name].cells, set())
+    record = {**dict.fromkeys(KEPT, 0.5), "uplink_bytes": 4096, "downlink_bytes": 8192, "round": 1}
+    runs = [Runs(cell, configured(cell, 0, asked_of(cell)), {0: [record]}) for cell in cells]
+    shown = Compared(COMPARISONS[name], asked_of(cells[0]), runs, environment(torch.device("cpu")))
+    text = shown.text()
+    assert all(cell.row in text and cell.column in text for cell in cells)
+    assert "<table" in shown.page().html()
+
+
+@pytest.mark.slow
+def test_all_experiments_are_reproduced_on_small_data(tmp_path: Path) -> None:
+    settings = [word for setting in (*SMALL, "partition=dirichlet") for word in ("--set", setting)]
+    with pytest.raises(SystemExit) as stop:
+        main(
+            ["reproduce", "all", "--seeds", "1", "--rounds", "2", "--device", "cpu", "--out", str(tmp_path), *settings]
+        )
+    assert stop.value.code == 0
+    for name, experiment in EXPERIMENTS.items():
+        found = json.loads((tmp_path / f"{name}.json").read_text())
+        assert (tmp_path / f"{name}.html").is_file()
+        if isinstance(experiment, Comparison):
+            assert len(found["cells"]) == len(experiment.cells)
+            assert all(len(cell["seeds"]["0"]) == 2 for cell in found["cells"])
