@@ -5,6 +5,7 @@ After every round the run folder holds everything needed: a restarted server res
 
 from __future__ import annotations
 
+import math
 import secrets
 import sys
 import time
@@ -103,24 +104,35 @@ class Server:
         return Snapshot(round.number, closed.state, {}, record)
 
     def _gather(self) -> None:
-        """Wait until all clients are online, but no longer than the deadline."""
-        began, rules = self.clock(), self.config.flower
-        while not self.attendance.complete() and self.clock() - began < rules.deadline:
+        """Wait until all clients are online, or the minimum is and no other came for a grace; at most the deadline."""
+        began, rules, clients = self.clock(), self.config.flower, len(self.federation.owned)
+        here, since = -1, began
+        while True:
             self.attendance.look()
-            self._say(f"{len(self.attendance.online)} of {len(self.federation.owned)} clients are here")
-            if not self.attendance.complete():
-                self.sleep(rules.poll)
+            online, now = len(self.attendance.online), self.clock()
+            here, since = (online, now) if online != here else (here, since)
+            self._say(f"{online} of {clients} clients are here")
+            enough = online >= math.ceil(rules.minimum * clients - 1e-9) and now - since >= rules.grace
+            if self.attendance.complete() or enough or now - began >= rules.deadline:
+                return
+            self.sleep(rules.poll)
 
     def _vote(self, poll: Poll, round: ServerRound, began: float) -> None:
-        """Ask the cohort and hear its replies until the round closes."""
+        """Ask the cohort and hear its replies until the round closes.
+
+        Clients that were away are asked like all others, but the round waits for them only for a grace after the last
+        ballot.
+        """
+        heard_at = began
         while True:
             self.attendance.look()
             self.asker.ask(poll, round, self.attendance.online)
             heard = self._hear(poll, round)
             self.attendance.look()
-            waited = self.clock() - began
+            waited, heard_at = self.clock() - began, self.clock() if heard else heard_at
             awaited = self.mailbox.awaited(poll.round) | (poll.askable() & self.attendance.online.keys())
-            if poll.closes(waited, awaited):
+            probed = self.attendance.away if self.clock() - heard_at >= self.config.flower.grace else set()
+            if poll.closes(waited, awaited - probed):
                 return
             self._wait_for_minimum(poll, waited, awaited)
             if not heard:
