@@ -36,7 +36,8 @@ def copied_votes(ballots: Ballots, alike_KK: Tensor, key: Key) -> Tensor:
             agree_KK[some] += (votes_Kn[some] == value).float() @ rounded_nK
 
     # independent numbers agree with vote i with probability P_i: sum P_i times, with variance sum P_i (1 - P_i)
-    expected_K, variance_K = torch.zeros(2, K, dtype=torch.float64, device=device)
+    expected_K = torch.zeros(K, dtype=torch.float64, device=device)
+    variance_K = torch.zeros_like(expected_K)
     for some in torch.arange(K).split(ROWS):  # a few rows at a time: they are floats
         chance_kn = chance(votes_Kn[some], soft_n, alphabet).double()
         expected_K[some], variance_K[some] = chance_kn.sum(1), (chance_kn * (1 - chance_kn)).sum(1)
