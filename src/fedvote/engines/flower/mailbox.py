@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from flwr.app import Message
+from flwr.app import Message, MessageType
 from flwr.serverapp import Grid
 
 from fedvote.engines.flower.array_limit import at_most
@@ -83,9 +83,9 @@ class Mailbox:
     fetches: dict[str, Fetch] = field(default_factory=dict)  # message id -> fetch that has not ended
     lost_since: float | None = None  # when the SuperLink was first out of reach; None: it answers
 
-    def send(self, task: Task, node: int, ttl: float) -> int:
+    def send(self, task: Task, node: int, ttl: float, kind: str = MessageType.TRAIN) -> int:
         """Send a task that lives for `ttl` seconds; returns the bytes of its message. SendError if it was not sent."""
-        message = task_message(task, node, ttl)
+        message = task_message(task, node, ttl, kind)
         try:
             message_ids = list(self.grid.push_messages([message]))
         except Exception as error:  # of Flower, of the connection, of the node's record: it concerns this client alone
@@ -105,6 +105,11 @@ class Mailbox:
         done = [fetch for message_id in new if (fetch := self.fetches[message_id]).done(until)]
         done += [fetch for message_id, fetch in self.fetches.items() if message_id not in new and fetch.done(0)]
         return [reply for fetch in done for reply in self._replies(fetch)]
+
+    def forget(self) -> None:
+        """Wait for no reply any more; replies that still come are dropped."""
+        self.requests.clear()
+        self.fetches.clear()
 
     def awaited(self, round: int) -> set[int]:
         """Clients that have not answered their task of this round yet."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from flwr.serverapp import Grid
 
+from fedvote.core import State
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.decoders import Decoders
@@ -25,6 +26,7 @@ from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
+from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import ConfigError, FedVoteError
@@ -54,6 +56,7 @@ class Server:
     attendance: Attendance = field(init=False)
     mailbox: Mailbox = field(init=False)
     asker: Asker = field(init=False)
+    jury: Jury | None = field(default=None, init=False)  # if there are no examples on the server
     _last_said: str = ""
 
     def __post_init__(self) -> None:
@@ -73,7 +76,11 @@ class Server:
         self.attendance.away = {int(c) for name in ("absent", "failed") for c in snapshot.record.get(name, ())}
 
         def evaluate(snapshot: Snapshot) -> dict[str, float]:
-            return federation.quality(snapshot, network, test, calibration)
+            return federation.quality(snapshot, network, test, calibration) if len(test) else {}
+
+        if not len(test):
+            answers = Mailbox(self.grid, round.largest_ballot(snapshot.state))
+            self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
         if snapshot.round < federation.plan.rounds:
             self._gather()
@@ -82,6 +89,10 @@ class Server:
                 number, state = snapshot.round + 1, snapshot.state
                 snapshot = self._round(ServerRound(federation, network, state, number, evaluate, decoders))
                 yield snapshot
+
+    def statistics(self) -> State | None:
+        """Batch-norm statistics of the deployed network, as clients measured them; None if the server does it."""
+        return self.jury.statistics if self.jury else None
 
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
@@ -94,6 +105,8 @@ class Server:
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
         self.asker.holders = set(closed.counted)
+        if self.jury is not None and self.federation.evaluates(round.number):
+            quality = self.jury.judge(closed.state, round.number, self.attendance.online)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
         record = {
             **results_and_traffic(round, poll, closed, quality),

@@ -39,7 +39,7 @@ class Task:
     broadcast: bytes
 
 
-def task_message(task: Task, node: int, ttl: float) -> Message:
+def task_message(task: Task, node: int, ttl: float, kind: str = MessageType.TRAIN) -> Message:
     """A task as a message to a node, with a time to live in seconds.
 
     The nonce makes the message's id unguessable: no other node can answer it.
@@ -62,7 +62,7 @@ def task_message(task: Task, node: int, ttl: float) -> Message:
     )
     turn = ConfigRecord({"round": task.round, "client": task.client, "nonce": os.urandom(16)})
     content = RecordDict({PROBLEM: about, TASK: turn, BROADCAST: frame_record(task.broadcast)})
-    return Message(content, node, MessageType.TRAIN, ttl=ttl, group_id=str(task.round))
+    return Message(content, node, kind, ttl=ttl, group_id=str(task.round))
 
 
 def read_task(message: Message) -> Task:
