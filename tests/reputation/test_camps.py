@@ -287,7 +287,7 @@ def test_neither_the_order_nor_the_names_of_clients_matter() -> None:
 
 
 def test_a_rule_is_told_of_votes_and_names_and_of_nothing_else() -> None:
-    assert [field.name for field in fields(Ballots)] == ["votes_KD", "clients_K", "soft_D", "alphabet"]
+    assert [field.name for field in fields(Ballots)] == ["votes", "clients_K", "soft_D", "alphabet"]
 
 
 def test_a_minority_that_is_different_for_honest_reasons_is_left_out_too() -> None:

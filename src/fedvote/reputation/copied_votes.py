@@ -12,7 +12,7 @@ from fedvote.randomness import Key, as_uniform, shared_random_at
 from fedvote.reputation.reputation import Ballots
 
 COPIED = 5.0  # standard deviations above chance that mark a copy; chance reaches them once in 3.5 million
-ROWS = 64  # ballots whose votes in the sample are floats at the same time
+BLOCK = 2**20  # votes that are floats at the same time
 SAMPLE, LARGEST = 2**19, 2**24  # weights in the sample at most, and votes in it of all clients together
 
 
@@ -30,17 +30,16 @@ def copied_votes(ballots: Ballots, alike_KK: Tensor, key: Key) -> Tensor:
     random_Kn = (shared_random_at(each, places_n.to(torch.int32, copy=True)) for each in keys)
     rounded_Kn = torch.stack([ROUNDING[alphabet](soft_n, as_uniform(random_n)) for random_n in random_Kn])
     agree_KK = torch.zeros((K, K), dtype=torch.float64, device=device)
-    for value in alphabet:
-        rounded_nK = (rounded_Kn == value).float().T
-        for some in torch.arange(K).split(ROWS):
-            agree_KK[some] += (votes_Kn[some] == value).float() @ rounded_nK
+    for value in alphabet:  # counts of so few votes are exact in float32, so blocks change no bit
+        for votes_Kb, rounded_Kb in zip(*(x.split(max(1, BLOCK // K), 1) for x in (votes_Kn, rounded_Kn)), strict=True):
+            agree_KK += (votes_Kb == value).float() @ (rounded_Kb == value).float().T
 
     # independent numbers agree with vote i with probability P_i: sum P_i times, with variance sum P_i (1 - P_i)
-    expected_K = torch.zeros(K, dtype=torch.float64, device=device)
-    variance_K = torch.zeros_like(expected_K)
-    for some in torch.arange(K).split(ROWS):  # a few rows at a time: they are floats
-        chance_kn = chance(votes_Kn[some], soft_n, alphabet).double()
-        expected_K[some], variance_K[some] = chance_kn.sum(1), (chance_kn * (1 - chance_kn)).sum(1)
+    sums = []
+    for votes_kn in votes_Kn.split(max(1, BLOCK // max(1, len(places_n)))):
+        chance_kn = chance(votes_kn, soft_n, alphabet).double()
+        sums.append(torch.stack([chance_kn.sum(1), (chance_kn * (1 - chance_kn)).sum(1)]))
+    expected_K, variance_K = torch.cat(sums, 1).unbind()
     return ((agree_KK - expected_K[:, None]) / variance_K.clamp_min(1).sqrt()[:, None]).cpu()
 
 

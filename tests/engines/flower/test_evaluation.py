@@ -89,6 +89,7 @@ def test_accuracy_by_clients_is_the_pooled_accuracy_of_their_examples(
         right = int((network(pooled.x).argmax(1) == pooled.y).sum())
     last = records[-1]
     assert last["accuracy_calibrated"] == right / len(pooled) and last["judged_on"] == sum(HELD_OUT)
+    assert last["evaluation_bytes"] > 10_000  # the votes, to four clients, twice
     assert last["judges"] == 3 and len(last["accuracy_quartiles"]) == 5
     assert last["accuracy_quartiles"] == sorted(last["accuracy_quartiles"])
     assert {"accuracy", "accuracy_float", "accuracy_float_calibrated", "loss", "loss_float"} <= last.keys()

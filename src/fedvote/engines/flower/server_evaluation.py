@@ -44,6 +44,7 @@ class Jury:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     statistics: State | None = field(default=None, init=False)
+    nbytes: int = field(default=0, init=False)  # of Flower's messages in both directions, in the last evaluation
 
     def judge(self, state: State, round: int, online: Mapping[int, int]) -> dict[str, Any]:
         """The metrics of a state on the clients' held-out examples; empty if nobody has any."""
@@ -51,6 +52,7 @@ class Jury:
         models, request = list(method.models(state)), {STATE + n: v for n, v in needed(method, state).items()}
         expected = expected_statistics(network, models)
         pooled: State = {}
+        self.nbytes = 0
         if network.norms:
             answers = [answer for answer in self._ask(request, round, online, expected) if int(answer[EXAMPLES])]
             if not answers:
@@ -60,7 +62,7 @@ class Jury:
         numbers = {f"{model}/{what}": () for model in models for what in (RIGHT, RIGHT_CALIBRATED, LOSS)}
         request |= {STATISTICS + name: value for name, value in pooled.items()}
         answers = [answer for answer in self._ask(request, round, online, numbers) if int(answer[EXAMPLES])]
-        return pooled_quality(answers, models) if answers else {}
+        return pooled_quality(answers, models) | {"evaluation_bytes": self.nbytes} if answers else {}
 
     def _ask(
         self, request: State, round: int, online: Mapping[int, int], expected: Mapping[str, tuple[int, ...]]
@@ -70,13 +72,14 @@ class Jury:
         for client, node in sorted(online.items()):
             try:
                 task = Task(self.problem, round, client, payload)
-                self.mailbox.send(task, node, self.rules.deadline, MessageType.EVALUATE)
+                self.nbytes += self.mailbox.send(task, node, self.rules.deadline, MessageType.EVALUATE)
                 asked += 1
             except SendError:
                 continue
         heard, heard_at = 0, began
         while heard < asked and self.clock() - began < self.rules.deadline:
             replies = [reply for reply in self.mailbox.collect() if reply.request.round == round and not reply.repeated]
+            self.nbytes += sum(reply.nbytes for reply in replies)
             heard, heard_at = heard + len(replies), self.clock() if replies else heard_at
             answers += [answer for reply in replies if (answer := self._read(reply.outcome, expected)) is not None]
             if len(answers) >= self.rules.minimum * asked and self.clock() - heard_at >= self.rules.grace:
