@@ -87,6 +87,7 @@ class Batches:
     samples_K: Tensor  # the number of examples of each client
     poisoned_KSB: Tensor | None = None  # labels that replace the examples' own
     steps_K: tuple[int, ...] | None = None  # the steps of each client, if they differ
+    noise_KS2: Tensor | None = None  # bits that dropout masks follow from, if the network has dropout
 
     @property
     def clients(self) -> int:
@@ -101,17 +102,19 @@ class Batches:
         steps = self.steps_K[client] if self.steps_K else self.steps
         poisoned = None if self.poisoned_KSB is None else self.poisoned_KSB[client : client + 1, :steps]
         row = slice(client, client + 1)
-        return Batches(self.examples, self.index_KSB[row, :steps], self.samples_K[row], poisoned)
+        noise = None if self.noise_KS2 is None else self.noise_KS2[row, :steps]
+        return Batches(self.examples, self.index_KSB[row, :steps], self.samples_K[row], poisoned, noise_KS2=noise)
 
     def ending(self, step: int) -> list[int]:
         """The clients whose last step this is."""
         ends = self.steps_K or (self.steps,) * self.clients
         return [client for client, steps in enumerate(ends) if steps == step + 1]
 
-    def at(self, step: int) -> tuple[Tensor, Tensor]:
-        """Inputs (K, B, ...) and labels (K, B) of one local step."""
+    def at(self, step: int) -> tuple[Tensor, ...]:
+        """Inputs (K, B, ...) and labels (K, B) of one local step, and the bits (K, 2) of its dropout, if any."""
         x_KB, y_KB = self.examples.take(self.index_KSB[:, step])
-        return x_KB, y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
+        y_KB = y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
+        return (x_KB, y_KB) if self.noise_KS2 is None else (x_KB, y_KB, self.noise_KS2[:, step])
 
 
 def scaled(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:

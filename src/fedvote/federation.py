@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,8 +22,10 @@ from fedvote.data.partition import divide
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedVote
+from fedvote.network.dropout import noise_of
 from fedvote.network.evaluate import judge
 from fedvote.network.network import Network
+from fedvote.network.start import Start, with_weights
 from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.reputation import rule_of
@@ -71,12 +74,16 @@ class Federation:
         *,
         owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
+        vote: Sequence[str] = (),
+        start: str | Path | Mapping[str, Tensor] = "given",
         device: str = "auto",
     ) -> Federation:
         """Divide the data among the clients, and check that all parts fit together.
 
         `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
-        (with * and ?) that are not voted on; not given: the last linear layer.
+        (with * and ?) that are not voted on; not given: the last layer. `vote`: names of further weights to vote on,
+        such as attention.in_proj_weight. `start`: "given", the module's own weights; "seed", weights that the seed
+        draws; or a file or a state dict of weights.
         """
         method, plan = method or FedVote(), plan or Plan()
         for part, kind, example in (
@@ -88,7 +95,12 @@ class Federation:
                 raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
-        functional = Network(network, plan.seed, keep_float)
+        if start not in ("seed", "given"):
+            network, start = with_weights(network, start), "given"
+        begin: Start = "seed" if start == "seed" else "given"
+        functional = Network(
+            network, plan.seed, keep_float, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
+        )
         functional.check(data.shape, len(data.classes))
         _check_attack(plan.attack, method, functional)
         _check_batches(plan, functional)
@@ -174,6 +186,9 @@ class Federation:
         batches = draw_batches(train, owned, steps, self.plan.local.batch, keys, drawn)
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         attack, classes = self.plan.attack, len(self.data.classes)
+        if self.network.dropout:
+            noise = noise_of(keys, batches.steps).to(train.y.device)
+            batches = dataclasses.replace(batches, noise_KS2=noise)
         if not hostile or type(attack).poison is Attack.poison:
             return batches
         labels_KSB = batches.examples.y[batches.index_KSB]

@@ -7,6 +7,7 @@ Votes of unequal weight, and p^(0), are rounded to a grid. So the server continu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fedvote.aggregate.mean import weighted_sum
+from fedvote.aggregate.median import median
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
 from fedvote.method import AllAtOnce, Merge, Method, layerwise
@@ -44,7 +46,9 @@ from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
+GIVEN_SPREAD = 2.0  # given weights of this many standard deviations become votes that are all but certain
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
@@ -56,7 +60,8 @@ class FedVote(Method):
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     coding: Coding = "entropy"  # or "plain": whole bits
-    train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
+    train_float: bool = False  # train and average the float weights; false: they stay as they start
+    float_lr: float = 0.003  # the learning rate of float weights that train
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,14 +69,18 @@ class FedVote(Method):
             raise ConfigError(f"p_min is {self.p_min}, expected a number between 0 and 0.5; the paper has 0.001")
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
+        if not 0 < self.float_lr < math.inf:
+            raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
 
     @property
     def alphabet(self) -> Alphabet:
         return ALPHABETS[self.votes]
 
     def init(self, network: Network, clients: int) -> State:
-        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation
-        soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
+        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones by more, so that
+        # fewer are clipped
+        spread = GIVEN_SPREAD if network.brings_weights else 1.0
+        soft_D = (network.standardise(network.start.voted) / spread).clamp(-0.999, 0.999)
         state = {
             "level": to_level(soft_D, self.grid),
             "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),
@@ -79,23 +88,28 @@ class FedVote(Method):
             "float": network.start.floats,
             "vote_weight": torch.zeros(clients, device=soft_D.device),
         }
+        if network.given:
+            state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
     def broadcast(self, state: State) -> Message:
-        return {name: state[name] for name in ("level", "levels", *self._floats)}
+        floats = ("float",) if self.train_float or GIVEN in state else ()
+        return {name: state[name] for name in ("level", "levels", *floats)}
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
         phi, K = self.normalisation, batches.clients
+        if not self.train_float and "float" in down:
+            network = network.with_floats(down["float"])
 
         # h_m^(k,0) = phi^-1(2 p^(k) - 1)
         latent_D = phi.inverse(self.soft(down))
 
         # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
         start = [rows.expand(K, -1) for rows in (latent_D, *(down[name] for name in self._floats))]
-        latent_KD, *trained = descend(self, network, start, batches)
+        latent_KD, *trained = descend(self, network, start, batches, (self.lr, self.float_lr))
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
         up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
@@ -128,7 +142,8 @@ class FedVote(Method):
         }
 
     def wire(self, network: Network) -> BallotWire:
-        return BallotWire(network, self.alphabet, self.coding == "entropy", self._floats, self.soft)
+        sent = ("float",) if self.train_float or network.given else ()
+        return BallotWire(network, self.alphabet, self.coding == "entropy", sent, self._floats, self.soft)
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
@@ -164,9 +179,15 @@ class FedVote(Method):
         soft_VD = tally(votes_KD, lambda_K, self.alphabet)
         same = torch.equal(verdict.hard_K, verdict.soft_K)
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
-        floats = {"float": weighted_sum(lambda_K / lambda_K.sum(), ups["float"])} if self.train_float else {}
+        floats = {"float": self._merged_floats(ups["float"], lambda_K)} if self.train_float else {}
         new_memory = {MEMORY + name: value for name, value in verdict.memory.items()}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+
+    def _merged_floats(self, floats_KF: Tensor, lambda_K: Tensor) -> Tensor:
+        """The mean; under a reputation rule the median of the clients that count: no rule judges float weights."""
+        if rule_of(self) is None:
+            return weighted_sum(lambda_K / lambda_K.sum(), floats_KF)
+        return median(floats_KF[lambda_K > 0])
 
     @property
     def _floats(self) -> tuple[str, ...]:

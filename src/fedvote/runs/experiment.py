@@ -93,8 +93,11 @@ def federation(
         )
     data = with_validation(config, data or dataset(config.data.name))
     module = make_model(config.model.name, data.shape, len(data.classes))
-    keep_float = config.model.keep_float
-    return Federation.of(module, data, config.method, config, owned=owned, keep_float=keep_float, device=device)
+    model = config.model
+    return Federation.of(
+        module, data, config.method, config,
+        owned=owned, keep_float=model.keep_float, vote=model.vote, start=model.start, device=device,
+    )  # fmt: skip
 
 
 def record(

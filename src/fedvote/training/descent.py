@@ -71,6 +71,15 @@ class Stack:
         self.weights = [[_leaves(parts, whole=sizes is None) for parts in vectors] for vectors in calls]
         self.leaves = [leaf for weights in self.weights for leaf in _flat(weights)]
 
+    def groups(self, rates: Sequence[float] | None) -> list[Any]:
+        """The leaves for an optimiser; with `rates`, those of each weight vector have their own learning rate."""
+        if not rates or len(self.weights[0]) == 1:
+            return self.leaves
+        return [
+            {"params": [leaf for weights in self.weights for leaf in _flat([weights[vector]])], "lr": rate}
+            for vector, rate in zip(range(len(self.weights[0])), rates, strict=False)
+        ]
+
     def put(self, start: Sequence[Tensor]) -> None:
         """Overwrite the weights in place, with those of as many clients or fewer."""
         for blocks, parts in zip(self._blocks, self._parts(start), strict=True):
@@ -86,23 +95,23 @@ class Stack:
     def _parts(self, stacks: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         return [rows.split(sizes, dim=1) for rows, sizes in zip(stacks, self._sizes, strict=True)]
 
-    def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
+    def gradients(self, x_KB: Tensor, *others_K: Tensor) -> None:
         """Store in every leaf the gradient of its client's loss on that client's batch."""
         with torch.enable_grad():
             if self.together:
-                self._gradients_of(0, x_KB, y_KB)
+                self._gradients_of(0, x_KB, *others_K)
             else:
                 x_KB = channels_last(x_KB) if x_KB.ndim == IMAGES else x_KB
                 for client in range(self.clients):
-                    self._gradients_of(client, x_KB[client], y_KB[client])
+                    self._gradients_of(client, x_KB[client], *(each[client] for each in others_K))
 
-    def _gradients_of(self, call: int, x_B: Tensor, y_B: Tensor) -> None:
+    def _gradients_of(self, call: int, *batch: Tensor) -> None:
         weights = self.weights[call]
         if self.rate is not None:
             with torch.no_grad():
-                self.losses(*weights, x_B, y_B)
+                self.losses(weights, *batch)
             return
-        leaves, loss = _flat(weights), self.losses(*weights, x_B, y_B)
+        leaves, loss = _flat(weights), self.losses(*weights, *batch)
         loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = None if gradient is None else gradient.contiguous()  # fused optimisers need it
@@ -117,11 +126,10 @@ def _scalar(loss: Loss, *arguments: Any) -> Tensor:
     return value
 
 
-def _step(losses: Loss, rate: float, *arguments: Any) -> Tensor:
+def _step(losses: Loss, rate: float, weights: Sequence[Vector], *batch: Tensor) -> Tensor:
     """Take one step of SGD and return the sum of the losses before it. One function compiles to fewer passes."""
-    *weights, x, y = arguments
     total: Tensor
-    gradients, total = grad_and_value(lambda given: losses(*given, x, y).sum())(weights)
+    gradients, total = grad_and_value(lambda given: losses(*given, *batch).sum())(list(weights))
 
     # theta <- theta - eta grad f(theta)
     for leaf, gradient in zip(_flat(weights), _flat(gradients), strict=True):
@@ -139,18 +147,42 @@ def _flat(weights: Sequence[Vector]) -> list[Tensor]:
     return [leaf for weight in weights for leaf in ([weight] if isinstance(weight, Tensor) else weight)]
 
 
-def descend(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
-    """Train from `start`, tensors of shape (K, n): one step of the method's optimiser on every batch."""
+def descend(
+    method: Method,
+    network: Network,
+    start: Sequence[Tensor],
+    batches: Batches,
+    rates: Sequence[float] | None = None,
+) -> list[Tensor]:
+    """Train from `start`, tensors of shape (K, n): one step of the method's optimiser on every batch.
+
+    `rates`: the learning rate of each tensor of `start`, if they differ; not given: the method's.
+    """
     if not batches.steps:
         return [rows.clone() for rows in start]
-    if start[0].is_cuda:
+    if start[0].is_cuda and network.stackable:
         from fedvote.training.replay import replay_for  # needs a GPU
 
-        return _train(method, replay_for(method, network, start, batches), batches, _empty_like(start))
+        replay = replay_for(method, network, start, batches, same_rate=not rates or len(start) == 1)
+        return _train(method, replay, batches, _empty_like(start), rates)
     if is_small(network, batches.at(0)[0][0]):
-        stack = Stack(partial(method.objective, network), start, sizes=parts_of(method, network, start))
-        return _train(method, stack, batches, _empty_like(start))
-    return _client_by_client(method, network, start, batches)
+        stack = Stack(loss_of(method, network), start, sizes=parts_of(method, network, start))
+        return _train(method, stack, batches, _empty_like(start), rates)
+    return _client_by_client(method, network, start, batches, rates)
+
+
+def loss_of(method: Method, network: Network) -> Loss:
+    """One client's loss: (*weights, x_B, y_B), and then the bits of its dropout, if the network has dropout."""
+    objective = partial(method.objective, network)
+    if not network.dropout:
+        return objective
+
+    def dropped(*arguments: Any) -> Tensor:
+        *others, noise = arguments
+        with network.dropping(noise):
+            return objective(*others)
+
+    return dropped
 
 
 def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Sequence[Sequence[int]] | None:
@@ -159,17 +191,20 @@ def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Seque
 
 
 def is_small(network: Network, x_B: Tensor) -> bool:
-    """Whether one client's step is too little work for a call of its own."""
-    return network.operations(x_B) < (SMALL_COMPILED if network.compiled and x_B.is_cuda else SMALL)
+    """Whether one client's step is too little work for a call of its own, and clients can share one."""
+    limit = SMALL_COMPILED if network.compiled and x_B.is_cuda else SMALL
+    return network.stackable and network.operations(x_B) < limit
 
 
 def _empty_like(start: Sequence[Tensor]) -> list[Tensor]:
     return [torch.empty(rows.shape, dtype=rows.dtype, device=rows.device) for rows in start]
 
 
-def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) -> list[Tensor]:
+def _train(
+    method: Method, stack: Stack, batches: Batches, ended: list[Tensor], rates: Sequence[float] | None
+) -> list[Tensor]:
     """Take all steps; write each client's weights after its last step to `ended`, and return it."""
-    optimizer = optimizer_of(method).make(stack.leaves) if stack.rate is None else None
+    optimizer = optimizer_of(method).make(stack.groups(rates)) if stack.rate is None else None
     for step in range(batches.steps):
         stack.gradients(*batches.at(step))
         if optimizer:
@@ -181,7 +216,9 @@ def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) 
     return ended
 
 
-def _client_by_client(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
+def _client_by_client(
+    method: Method, network: Network, start: Sequence[Tensor], batches: Batches, rates: Sequence[float] | None
+) -> list[Tensor]:
     """Train clients one at a time on every core."""
     ended = _empty_like(start)
     networks: SimpleQueue[Network] = SimpleQueue()
@@ -192,8 +229,8 @@ def _client_by_client(method: Method, network: Network, start: Sequence[Tensor],
         first, last = ([rows[client : client + 1] for rows in stack] for stack in (start, ended))
         try:
             with torch.no_grad():
-                stack = Stack(partial(method.objective, mine), first, together=False, sizes=sizes)
-                _train(method, stack, batches.of(client), last)
+                stack = Stack(loss_of(method, mine), first, together=False, sizes=sizes)
+                _train(method, stack, batches.of(client), last, rates)
         finally:
             networks.put(mine)
 
