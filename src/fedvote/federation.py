@@ -26,6 +26,7 @@ from fedvote.network.dropout import noise_of
 from fedvote.network.evaluate import judge
 from fedvote.network.network import Network
 from fedvote.network.start import Start, with_weights
+from fedvote.network.summary import Summary, summarise
 from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.reputation import rule_of
@@ -132,6 +133,17 @@ class Federation:
             state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
             contracts.models(self.method, self.method.models(state), network.D, network.F)
             return Snapshot(0, state, memory)
+
+    def summary(self) -> Summary:
+        """Every layer with its shape, what happens to it, and its bits; print it."""
+        method, network = self.method, self.network
+        state = self.start().state
+        values = set(method.models(state)["deployed"].voted.unique().tolist())
+        bits = 1.0 if values <= {-1, 1} else 1.6 if values <= {-1, 0, 1} else 32.0
+        down = {name: value.cpu() for name, value in method.broadcast(state).items()}
+        uplink = method.wire(network).up(down, self.key(1, 0))
+        trains_float = bool(getattr(method, "train_float", True))
+        return summarise(network, self.plan.seed, uplink, bits, method.float_only, trains_float)
 
     def placed(self) -> Network:
         """The network on the run's device, in its precision."""

@@ -46,7 +46,6 @@ from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
-GIVEN_SPREAD = 2.0  # given weights of this many standard deviations become votes that are all but certain
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
 GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
@@ -77,10 +76,9 @@ class FedVote(Method):
         return ALPHABETS[self.votes]
 
     def init(self, network: Network, clients: int) -> State:
-        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones by more, so that
-        # fewer are clipped
-        spread = GIVEN_SPREAD if network.brings_weights else 1.0
-        soft_D = (network.standardise(network.start.voted) / spread).clamp(-0.999, 0.999)
+        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones as well: dividing
+        # by more loses more of a trained network, dividing by less keeps an untrained one from learning
+        soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
         state = {
             "level": to_level(soft_D, self.grid),
             "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),

@@ -18,7 +18,7 @@ from fedvote.network.dropout import KeyedDropout
 
 
 def last_layers(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor) -> list[str] | None:
-    """Names of the layers whose weights no other layer's weights follow; None if the network does not run.
+    """Names of the layers whose weights no other layer's weights follow; None if a run gives no tensor.
 
     `layers`: the layers to choose from, each with a `weight`. Layers that share a weight are named together.
     """
@@ -32,9 +32,10 @@ def last_layers(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor)
             y: Any = functional_call(module, leaves, (x_B.requires_grad_(),))
     except Exception:
         return None  # the trial run says why
-    outputs = [each for each in (y if isinstance(y, tuple | list) else [y]) if isinstance(each, Tensor)]
+    if not isinstance(y, Tensor):
+        return None
     found: set[int] = set()
-    seen, waiting = set(), [each.grad_fn for each in outputs if each.grad_fn is not None]
+    seen, waiting = set(), [y.grad_fn] if y.grad_fn is not None else []
     while waiting:
         node = waiting.pop()
         if node in seen:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fedvote.errors import ModelError, reason
 from fedvote.network.dropout import KeyedDropout
@@ -90,7 +91,8 @@ def _stackable(network: Network, x_KB: Tensor, noise_K2: Tensor) -> bool:
 
     start = network.start.voted.expand(2, -1), network.start.floats.expand(2, -1)
     try:
-        vmap(outputs)(*start, x_KB, noise_K2)
+        with sdpa_kernel(SDPBackend.MATH):
+            vmap(outputs)(*start, x_KB, noise_K2)
     except Exception:
         return False
     return True

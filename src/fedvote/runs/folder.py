@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
+from fedvote.network.summary import Summary
 from fedvote.registry import absolute_name
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, read
@@ -197,9 +198,10 @@ class RunFolder:
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
 
-    def describe(self, federation: Federation) -> None:
+    def describe(self, federation: Federation, summary: Summary | None = None) -> None:
         """Write environment.json, and clients.json if the clients' data are on this machine."""
         about: dict[str, Any] = environment(federation.device)
+        about["network"] = (summary or federation.summary()).as_json()
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
         if federation.data_elsewhere:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from fedvote.federation import Snapshot
+from fedvote.network.summary import Summary
 
 
 def watch(
@@ -15,6 +16,19 @@ def watch(
 ) -> Iterator[Snapshot]:
     """Show each snapshot, then yield it. `done` rounds and `uplink` bytes came before; the title tells runs apart."""
     yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, uplink, title)
+
+
+def show_network(summary: Summary) -> None:
+    """Print what happens to each layer, in a terminal; elsewhere, only the warnings."""
+    if not sys.stderr.isatty():
+        for warning in summary.warnings:
+            print(f"fedvote: {warning}", file=sys.stderr)
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    console.print(summary.table())
+    console.print(summary.total, *(f"Warning: {warning}." for warning in summary.warnings), sep="\n", highlight=False)
 
 
 def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, uplink: int, title: str) -> Iterator[Snapshot]:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fedvote.core import Dataset
 from fedvote.engines.simulate import Simulation
 from fedvote.federation import Snapshot
+from fedvote.network.summary import Summary
 from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation, record
 from fedvote.runs.folder import RunFolder
 
 
 def run(
-    config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
+    config: Config,
+    folder: RunFolder,
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    data: Dataset | None = None,
+    show: Callable[[Summary], None] = lambda _: None,
 ) -> Iterator[Snapshot]:
     """Run a configuration into a folder; yields each snapshot once its round is on disk.
 
-    `data`: the configuration's dataset, if it is loaded already.
+    `data`: the configuration's dataset, if it is loaded already; `show` is called with the summary of the network.
     """
     planned = federation(config, device, data)
     folder.check_data(planned)
     since = folder.claim(config, resume)
     try:
-        folder.describe(planned)
+        summary = planned.summary()
+        folder.describe(planned, summary)
+        show(summary)
         yield from record(planned, folder, since, Simulation(planned).run(since))
     finally:
         folder.release()

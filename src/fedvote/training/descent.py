@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fedvote import contracts
 from fedvote.core import Batches
@@ -56,7 +57,7 @@ class Stack:
         self.together, self.clients, self.rate = together, len(start[0]), rate
         loss = loss if compiled else partial(_scalar, loss)
         # compile vmap as well: inside vmap, a compiled function would run uncompiled
-        self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
+        self.losses: Loss = partial(_stacked, loss) if together else loss
         if rate is not None:
             self.losses = partial(_step, self.losses, rate)
         if compiled:
@@ -115,6 +116,13 @@ class Stack:
         loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = None if gradient is None else gradient.contiguous()  # fused optimisers need it
+
+
+def _stacked(loss: Loss, *arguments: Any) -> Tensor:
+    """The losses of all clients in one call."""
+    with sdpa_kernel(SDPBackend.MATH):  # fused kernels of attention cannot be stacked
+        losses: Tensor = vmap(loss)(*arguments)
+        return losses
 
 
 def _scalar(loss: Loss, *arguments: Any) -> Tensor:
