@@ -126,7 +126,10 @@ class Rule(Uniform):
             lambda given: replace(given, soft_K=torch.tensor([1.0, 1, 1, 1, -3])),
             "soft_K from -3 that adds up to 1, expected none below 0",
         ),
-        (lambda given: replace(given, soft_K=torch.zeros(5)), "adds up to 0, expected none below 0, and more than"),
+        (
+            lambda given: replace(given, soft_K=torch.zeros(5)),
+            "weights for soft_K or hard_K alone",
+        ),
         (lambda given: replace(given, hard_K=torch.full((5,), torch.nan)), "hard_K from nan that adds up to nan"),
         (lambda given: replace(given, memory=None), "Rule.judge gives nothing, expected a dict of tensors"),
         (lambda given: replace(given, memory={"a": torch.ones(5)}), "Rule.judge gives 'a', expected none"),

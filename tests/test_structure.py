@@ -30,6 +30,7 @@ LOWER = {  # by the first two words of a module's name: all of the package that 
 
 SAME_NAME = {  # and why
     "blocks.py": "layers that networks are made of, and columns that a rule takes at a time",
+    "server.py": "the server, and the benchmark of it",
     "compiled.py": "loops that are compiled for the CPU, and an exported program that is compiled",
 }
 

@@ -228,15 +228,18 @@ class Federation:
 
     def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
         """Accuracies and loss of the models after a round; empty in rounds without evaluation."""
-        engine = self.plan.engine
-        if snapshot.round % engine.evaluate_every and snapshot.round != self.plan.rounds:
+        if not self.evaluates(snapshot.round):
             return {}
         models = self.method.models(snapshot.state)
-        metrics = judge(network, models, test, calibration, engine.test_batch)
+        metrics = judge(network, models, test, calibration, self.plan.engine.test_batch)
         triggered = self.plan.attack.triggered(test, len(self.data.classes), self.key(0))
         if triggered is None:
             return metrics
-        return metrics | success(network, models, triggered, calibration, engine.test_batch)
+        return metrics | success(network, models, triggered, calibration, self.plan.engine.test_batch)
+
+    def evaluates(self, round: int) -> bool:
+        """Whether the models are evaluated after a round."""
+        return round % self.plan.engine.evaluate_every == 0 or round == self.plan.rounds
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Each client's share in the tally; empty if all shares are equal and no client is hostile."""

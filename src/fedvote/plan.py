@@ -107,6 +107,7 @@ class FlowerOptions:
     quorum: float = 1.0  # share of the cohort whose ballots close a round at once
     deadline: float = 600.0  # seconds after which a round closes without a quorum
     minimum: float = 0.5  # share of the cohort without whose ballots no round closes
+    grace: float = 20.0  # seconds to wait for clients that were away, once all others are done
     patience: float = 3600.0  # seconds that a round waits for the minimum before the run stops
     poll: float = 0.5  # seconds between two checks for new ballots
 
@@ -117,6 +118,8 @@ class FlowerOptions:
                 f"flower.minimum is {self.minimum} and flower.quorum {self.quorum}, "
                 "expected shares of the cohort: 0 < minimum <= quorum <= 1"
             )
+        if not 0 <= self.grace < math.inf:
+            raise ConfigError(f"flower.grace is {self.grace}, expected seconds: 0 or more")
         if not 0 < self.poll <= self.deadline <= self.patience:
             raise ConfigError(
                 f"flower.poll is {self.poll}, flower.deadline {self.deadline} and flower.patience {self.patience}, "

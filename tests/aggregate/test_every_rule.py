@@ -11,7 +11,18 @@ import torch
 from torch import Tensor
 
 import fedvote.aggregate.blocks
-from fedvote.aggregate import AGGREGATES, Aggregate, CentredClipping, GeometricMedian, Krum, Mean, Median, TrimmedMean
+from fedvote.aggregate import (
+    AGGREGATES,
+    Aggregate,
+    CentredClipping,
+    GeometricMedian,
+    Krum,
+    Mean,
+    Median,
+    NearestNeighbourMixing,
+    RobustLearningRate,
+    TrimmedMean,
+)
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.registry import find
@@ -27,9 +38,11 @@ RULES: dict[str, Aggregate] = {
     "multi-krum": Krum(F, select=K - F),
     "geometric median": GeometricMedian(),
     "centred clipping": CentredClipping(radius=4.0, iterations=30),
+    "nearest-neighbour mixing": NearestNeighbourMixing(F),
+    "robust learning rate": RobustLearningRate(0),  # with a threshold of 0 the mean; test_typed.py has others
 }
-WEIGHTED = (Mean, GeometricMedian, CentredClipping)
-HEADS = (Median, TrimmedMean, Krum)  # count every client once
+WEIGHTED = (Mean, GeometricMedian, CentredClipping, RobustLearningRate)
+HEADS = (Median, TrimmedMean, Krum, NearestNeighbourMixing)  # count every client once
 EQUAL = torch.full((K,), 1 / K)
 
 

@@ -9,7 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from fedvote.aggregate import Aggregate, CentredClipping, GeometricMedian, Krum, Mean, Median, TrimmedMean
+from fedvote.aggregate import (
+    Aggregate,
+    CentredClipping,
+    GeometricMedian,
+    Krum,
+    Mean,
+    Median,
+    NearestNeighbourMixing,
+    RobustLearningRate,
+    TrimmedMean,
+)
 from fedvote.aggregate.blocks import combine, squared_distances
 from fedvote.errors import ConfigError
 
@@ -194,3 +204,19 @@ def test_hyperparameters_out_of_range_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         kind(**options)
+
+
+def test_nearest_neighbour_mixing_averages_the_nearest_rows_then_trims() -> None:
+    """Of 0, 2, 4 and 100 each becomes the mean of its three nearest: 2, 2, 2 and 35.33; the ends are dropped."""
+    rows = torch.tensor([[0.0], [2.0], [4.0], [100.0]])
+    assert NearestNeighbourMixing(1)(rows, torch.full((4,), 0.25)).tolist() == [2.0]
+    with pytest.raises(ConfigError, match="needs at least 5 clients in a round, got 4"):
+        NearestNeighbourMixing(2)(rows, torch.full((4,), 0.25))
+
+
+def test_robust_learning_rate_goes_back_where_too_few_agree() -> None:
+    """Signs lead by 4, by 2 and by 0 of 4 clients; 3 are asked for."""
+    rows = torch.tensor([[1.0, 4.0, 3.0], [1.0, 1.0, -1.0], [1.0, 1.0, 3.0], [1.0, -2.0, -1.0]])
+    assert RobustLearningRate(3)(rows, torch.full((4,), 0.25)).tolist() == [1.0, -1.0, -1.0]
+    with pytest.raises(ConfigError, match="threshold = 5 needs as many clients in a round, got 4"):
+        RobustLearningRate(5).check(4)

@@ -7,10 +7,31 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fedvote.attacks import Attack, Copycat, Inverse, LabelFlip, Nothing, Omniscient, Partial, Random, Seen, Sleeper
+from fedvote.attacks import (
+    Attack,
+    Copycat,
+    DisagreeingCopycat,
+    Inverse,
+    LabelFlip,
+    Ladder,
+    Layer,
+    LowAgreement,
+    Nothing,
+    Omniscient,
+    Partial,
+    PartTime,
+    Random,
+    Seen,
+    Sleeper,
+    Team,
+    VulnerableVotes,
+)  # fmt: skip
+from fedvote.attacks.attack import narrowed
+from fedvote.attacks.collusion import flips
 from fedvote.errors import ConfigError
+from fedvote.quantize import BINARY, round_by_shared_random
 from fedvote.randomness import Key
-from tests.attacks.messages import KEYS, many, sent, votes
+from tests.attacks.messages import KEYS, leaning, many, sent, votes
 from tests.toy import assert_same
 
 
@@ -140,3 +161,79 @@ def test_what_makes_no_sense_is_refused(make: object, sentence: str) -> None:
     assert callable(make)
     with pytest.raises(ConfigError, match=sentence):
         make()
+
+
+def test_layer_inverts_the_first_layer_or_named_ones_or_a_share_of_them() -> None:
+    own = votes([1, -1, 1, 1, -1], [1, 1, -1, 1, 1])  # two weights in the first layer, three in the second
+    assert_same(sent(Layer(), own), votes([-1, 1, 1, 1, -1], [-1, -1, -1, 1, 1]))
+    assert_same(sent(Layer(("sec*",)), own), votes([1, -1, -1, -1, 1], [1, 1, 1, -1, -1]))
+    half = sent(Layer(share=0.5), own)["votes"] != own["votes"]
+    assert half.sum(1).tolist() == [1, 1] and torch.equal(half[0], half[1]), "the same weight for all"
+    with pytest.raises(ConfigError, match="expected names among: first, second"):
+        sent(Layer(("third",)), own)
+
+
+def test_low_agreement_is_against_the_plurality_where_it_leads_by_least() -> None:
+    """Leads of 3, 1 and 3 votes of three; a third of three weights is one."""
+    honest = votes([1, 1, -1], [1, -1, -1], [1, 1, -1])
+    assert_same(sent(LowAgreement(1 / 3), votes([1, 1, -1], [-1, 1, -1]), honest), votes([1, -1, -1], [-1, -1, -1]))
+
+
+def test_each_rung_of_a_ladder_goes_further_than_the_last() -> None:
+    own, honest = leaning(4), leaning(5, seed=2)
+    changed = (sent(Ladder(0.4), own, honest)["votes"] != own["votes"]).sum(1)
+    assert (changed.diff() > 0).all()
+    _, against, order = flips(honest["votes"], Key(0, 7), "weakest")
+    forged = sent(Ladder(0.4), own, honest)["votes"]
+    for rung, count in enumerate((40, 80, 120, 160)):
+        assert torch.equal(forged[rung, order[:count]], against[order[:count]])
+        assert torch.equal(forged[rung, order[count:]], own["votes"][rung, order[count:]])
+
+
+def test_vulnerable_votes_overturn_what_can_be_overturned_by_as_few_votes_as_do() -> None:
+    own, honest = leaning(3), leaning(5, seed=2)
+    forged = sent(VulnerableVotes(), own, honest)["votes"]
+    lead, total = honest["votes"].sum(0), honest["votes"].sum(0) + forged.sum(0)
+    possible = lead.abs() < 3
+    assert (total[possible] * lead[possible] < 0).all() and (total[possible].abs() <= 2).all()
+    assert torch.equal(forged[:, ~possible], own["votes"][:, ~possible])
+    assert ((forged != own["votes"]).sum(0)[possible] < 3).any(), "not all of them change their votes"
+
+
+def test_disagreeing_copycats_copy_only_votes_that_disagree_with_the_numbers_of_their_sender() -> None:
+    soft, keys = torch.rand(4000, generator=Key(1).torch("soft")) - 0.5, [Key(0, 2, client) for client in (7, 8)]
+    expected = round_by_shared_random(soft.expand(2, -1), BINARY, keys)
+    honest = torch.where(torch.rand(2, 4000, generator=Key(2).torch("moved")) < 0.2, -expected, expected)
+    own = many([-1, 1], 3)["votes"]
+    seen = Seen(
+        {"votes": own}, {"votes": honest}, [Key(0, 2, c) for c in range(3)], 5, {"votes": soft}, honest_keys=keys
+    )
+    forged = DisagreeingCopycat(wakes=3).tamper(seen)["votes"]
+    apart = honest[0] != expected[0]
+    assert torch.equal(forged[:, apart], honest[:1, apart].expand(3, -1))
+    assert torch.equal(forged[:, ~apart], own[:, ~apart])
+
+
+def test_part_time_attackers_are_honest_in_between_and_late_ones_before() -> None:
+    own = votes([1, -1, 1], [1, 1, -1])
+    rounds = {round: not torch.equal(sent(PartTime(Inverse(), 3, 4), own, own, round=round)["votes"], own["votes"])
+              for round in range(1, 12)}  # fmt: skip
+    assert [round for round, attacks in rounds.items() if attacks] == [4, 7, 10]
+    labels = torch.tensor([[0, 9]])
+    assert PartTime(LabelFlip(), 3, 4).poison(labels, 10, [Key(0, 5, 1)]).tolist() == [[0, 9]]
+    assert PartTime(LabelFlip(), 3, 4).poison(labels, 10, [Key(0, 4, 1)]).tolist() == [[9, 0]]
+
+
+def test_a_team_divides_its_attacks_by_the_numbers_of_its_clients() -> None:
+    """Clients 3 and 5 of the team: the first inverts, the third poisons labels and votes honestly."""
+    own, team = votes([1, -1, 1], [1, 1, -1]), Team(Inverse(), Omniscient(), LabelFlip())
+    assert_same(sent(team, own, own), votes([-1, 1, -1], [1, 1, -1]))
+    keys = [Key(0, 7, client) for client in (3, 5)]
+    assert team.poison(torch.tensor([[0, 9], [0, 9]]), 10, keys).tolist() == [[0, 9], [9, 0]]
+
+
+def test_an_attack_inside_another_is_shown_what_it_declares_to_know_and_no_more() -> None:
+    own, honest = votes([1, -1, 1], [1, 1, -1]), votes([1, 1, 1])
+    seen = Seen(own, honest, KEYS, 3, honest_keys=[Key(0, 7, 1)])
+    assert not narrowed(seen, Inverse()).honest and not narrowed(seen, Omniscient()).honest_keys
+    assert narrowed(seen, DisagreeingCopycat(), [1]).keys == KEYS[1:] and narrowed(seen, Omniscient()).honest == honest

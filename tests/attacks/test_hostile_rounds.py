@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,19 @@ from torch import nn
 
 from fedvote.attacks import ATTACKS, ALittleIsEnough, Attack, InnerProduct, Inverse, LabelFlip, Nothing, Omniscient
 from fedvote.attacks.a_little_is_enough import hidden
-from fedvote.codecs import Header, pack, unpack
+from fedvote.codecs import Float32, Header, Integers, pack, unpack
+from fedvote.core import Batches, Codec, Message, State
 from fedvote.engines.simulate import Simulation, simulate
 from fedvote.errors import ConfigError
-from fedvote.method import Method
+from fedvote.method import AllAtOnce, Merge, Method
 from fedvote.methods import METHODS, Eden, FedAvg, FedVote, FetchSGD
+from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.reputation import Cut, Proportional
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run
+from fedvote.wire import FixedWire, Wire
 from tests.toy import Federation, assert_close, assert_same, batches, close_round, dataset, hostile_turn, memory, module
 
 SMALL = {"fetchsgd": {"columns": 64, "k": 10}}
@@ -247,3 +251,42 @@ def test_a_run_names_its_hostile_clients_for_the_report(tmp_path: Path) -> None:
 def test_more_hostile_clients_than_leave_one_honest_are_refused(hostile: int) -> None:
     with pytest.raises(ConfigError, match=f"hostile is {hostile}, expected 0 to 4"):
         simulation(hostile=hostile)
+
+
+@dataclass(frozen=True)
+class Indices(FedAvg):
+    """Clients send which of their weights are positive, as whole numbers, with or without a model beside."""
+
+    alone: bool = False
+
+    def local(
+        self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
+    ) -> tuple[Message, State]:
+        ups, memory = super().local(network, down, batches, memory, keys)
+        index = {"index": (ups["voted"] > 0).to(torch.int16)}
+        return index if self.alone else ups | index, memory
+
+    def merge(self, state: State, key: Key) -> Merge:
+        return AllAtOnce(lambda ups, clients: state)
+
+    def wire(self, network: Network) -> Wire:
+        models: dict[str, Codec] = {"voted": Float32(network.D), "float": Float32(network.F)}
+        return FixedWire({**({} if self.alone else models), "index": Integers(network.D)}, models)
+
+
+@pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "label-flip"])
+def test_indices_have_no_opposite_and_stop_no_run(attack: str) -> None:
+    for snapshot in simulation(Indices(), ATTACKS[attack]()).run():
+        assert "refused" not in snapshot.record
+
+
+def test_where_nothing_has_an_opposite_an_attack_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="attack Inverse forges votes or floats, but Indices sends index"):
+        list(simulation(Indices(alone=True), Inverse()).run())
+
+
+def test_models_over_a_fixed_wire_are_turned_about_what_was_broadcast() -> None:
+    network = Network(module())
+    down = {"voted": network.start.voted, "float": network.start.floats}
+    assert_same(Indices().wire(network).unmoved(down), down)
+    assert Indices(alone=True).wire(network).unmoved(down) == {}

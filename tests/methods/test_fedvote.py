@@ -22,7 +22,7 @@ from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
-from tests.toy import Federation, batches, close_round, dataset, examples, keys, merge, three_weights
+from tests.toy import Federation, assert_same, batches, close_round, dataset, examples, keys, merge, three_weights
 from tests.toy import module as toy_module
 
 SOFT = 0.998  # 2 p - 1 for p = 1 - 0.001
@@ -380,3 +380,16 @@ def test_clients_can_train_through_random_votes(votes: Votes) -> None:
         for rounding in ("likeliest", "random")
     )
     assert not torch.equal(plain["level"], random["level"])
+
+
+@dataclass(frozen=True)
+class Nobody(Reputation):
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        return Verdict(torch.zeros(len(ballots.votes_KD)), torch.zeros(len(ballots.votes_KD)), memory)
+
+
+def test_if_a_rule_counts_nobody_everything_stays_as_it_was() -> None:
+    method = FedVote(reputation=Nobody())
+    state = method.init(three_weights(), 2)
+    after = merge(method, state, {"votes": torch.ones(2, 3, dtype=torch.int8)}, range(2), Key(0, 1))
+    assert_same(after, state)

@@ -107,7 +107,7 @@ def start_of(method: Method, network: Network) -> list[torch.Tensor]:
     return [vector.expand(3, -1) for vector in (*vectors, *share)]
 
 
-@pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(sign_share=0.5)], ids=str)
+@pytest.mark.parametrize("method", [FedAvg(), FedVote(), FedVote(sign_share=0.5, sign_rounding="random")], ids=str)
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
 def test_a_compiled_stack_is_compiled_and_has_the_same_gradients(
     method: Method, together: bool, compiled: list[torch.fx.GraphModule]

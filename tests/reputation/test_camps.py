@@ -237,7 +237,7 @@ def test_the_order_of_clients_does_not_matter() -> None:
 
 
 def test_a_rule_is_told_of_votes_names_and_layers_and_of_nothing_else() -> None:
-    assert [field.name for field in fields(Ballots)] == ["votes_KD", "clients_K", "soft_D", "alphabet", "layers"]
+    assert [field.name for field in fields(Ballots)] == ["votes", "clients_K", "soft_D", "alphabet", "layers"]
 
 
 def test_a_minority_that_is_different_for_honest_reasons_is_left_out_too() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fedvote.cli.completion import run_folders
 from fedvote.cli.help import WholeSentences
 from fedvote.cli.options import Settings, Source
 
@@ -74,3 +75,20 @@ def deploy_key(file: Annotated[Path, typer.Argument(help="The private key; FILE.
 
     public = make_key(file)
     typer.echo(f"keep {file} here; register {public} at the server, which will call it {identity_in(public)}")
+
+
+@deploy_app.command(name="status")
+def deploy_status(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The server's run folder.", autocompletion=run_folders)],
+    within: Annotated[
+        float | None, typer.Option(help="Exit with 1 unless a round closed within so many seconds: a health check.")
+    ] = None,
+) -> None:
+    """Show a run's last round, its traffic, and each client's votes, refusals and failures."""
+    from fedvote.engines.flower.status import clients, headline, seconds_since_last_round
+    from fedvote.studies.rows import table
+
+    typer.echo(headline(run))
+    typer.echo(table(clients(run)))
+    if within is not None and seconds_since_last_round(run) > within:
+        raise typer.Exit(1)

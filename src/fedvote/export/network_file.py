@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from fedvote.core import Codec, Weights, scaled
+from fedvote.core import Codec, State, Weights, scaled
 from fedvote.errors import ConfigError, WireError
 from fedvote.export.network_header import CODECS, DTYPES, About
 from fedvote.federation import Federation, Snapshot
@@ -66,13 +66,21 @@ class Deployed(nn.Module):
 
 
 def save_network(
-    folder: Path | str, federation: Federation, snapshot: Snapshot, model: ModelConfig | None = None
+    folder: Path | str,
+    federation: Federation,
+    snapshot: Snapshot,
+    model: ModelConfig | None = None,
+    statistics: State | None = None,
 ) -> Path:
     """Write the deployed model of a snapshot, its votes packed. Returns the file's path.
 
+    `statistics`: of its batch norms, if the federation has no examples to measure them on.
     `model`: the name of the network, if it has one; `load_network` needs the module of a network without a name.
     """
-    weights, statistics = federation.calibrated(snapshot)
+    if statistics is None:
+        weights, statistics = federation.calibrated(snapshot)
+    else:
+        weights = federation.method.models(snapshot.to(torch.device("cpu")).state)["deployed"]
     packing = _packing(weights.voted)
     codec: Codec = CODECS[packing](len(weights.voted))
     tensors = {

@@ -18,6 +18,7 @@ from torch import Tensor
 from fedvote.aggregate.mean import weighted_sum
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
+from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import AllAtOnce, Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
@@ -59,6 +60,7 @@ class FedVote(Method):
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
+    influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256; 0: all that the tally has, as in the paper
@@ -123,11 +125,13 @@ class FedVote(Method):
         # h_m^(k,0) = phi^-1(2 p^(k) - 1)
         latent_D = phi.inverse(self.soft(down))
 
-        # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
         start = [rows.expand(K, -1) for rows in (latent_D, *(down[name] for name in self._floats))]
         if self.sign_share:
             share = self.sign_share * self.sign_schedule.at(keys[0].round, batches.rounds)
-            start.append(latent_D.new_full((K, 1), min(1.0, share)))  # a constant of the round; nothing trains it
+            # beside the weights, so that a GPU's recording serves every share; nothing trains it
+            start.append(latent_D.new_full((K, 1), min(max(share, 0.0), 1.0)))
+
+        # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
         latent_KD, *trained = descend(self, network, start, batches)[: 1 + len(self._floats)]
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
@@ -182,13 +186,16 @@ class FedVote(Method):
         self, state: State, key: Key, soft_VD: Tensor, hard_VD: Tensor, lambda_K: Tensor, clients: Sequence[int]
     ) -> State:
         """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-        soft_D, carried = soft_vote(soft_VD, self.alphabet), {}
+        mean_D, carried = soft_vote(soft_VD, self.alphabet), {}
+        if bounded := not isinstance(self.influence, Unbounded):
+            ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
+            mean_D = self.influence(self.soft(state), mean_D, ballots)
         if self._carries:
             # r^(k): what the last broadcast's rounding left out; the rest of this one is carried on
-            soft_D = clip(soft_D + state["carried"], self.p_min)
-        level_D, levels = self._rounded(soft_D, lambda_K, key)
+            mean_D = clip(mean_D + state["carried"], self.p_min)
+        level_D, levels = self._rounded(mean_D, self.grid if bounded else self._levels(lambda_K), key)
         if self._carries:
-            carried = {"carried": soft_D - clip(self.soft_levels.value(level_D, levels), self.p_min)}
+            carried = {"carried": mean_D - clip(self.soft_levels.value(level_D, levels), self.p_min)}
         clients_K = torch.tensor(clients, device=soft_VD.device)
         recent = {}
         if self.deploy_rounds > 1:
@@ -201,7 +208,9 @@ class FedVote(Method):
             "level": level_D,
             "levels": torch.full_like(state["levels"], levels - 1),
             # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-            "plurality": plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
+            "plurality": THRESHOLD[self.alphabet](mean_D)  # a bound holds for the deployed network, too
+            if bounded
+            else plurality(hard_VD, self.alphabet, key.torch("tie", hard_VD.device)),
             "vote_weight": weights_N,
         }
         return state | recent | carried | after
@@ -238,9 +247,8 @@ class FedVote(Method):
     def _floats(self) -> tuple[str, ...]:
         return ("float",) if self.train_float else ()
 
-    def _rounded(self, soft_D: Tensor, lambda_K: Tensor, key: Key) -> tuple[Tensor, int]:
-        """The soft vote as levels, and the number of levels: all that the tally has, or the few that are asked for."""
-        every = self._levels(lambda_K)
+    def _rounded(self, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
+        """The soft vote as levels, and the number of levels: `every` one that it has, or the few that are asked for."""
         if not self.levels or every < self.levels:
             return to_level(soft_D, every), every
         return self.soft_levels.round(soft_D, key), self.levels

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -116,8 +117,15 @@ def agreements(ballots: Packed, start: int = 0, stop: int | None = None) -> Tens
     if not 0 <= start <= stop <= ballots.count:
         raise ConfigError(f"weights {start} to {stop}, expected a range within 0 to {ballots.count}")
     words_KPW = _part(ballots, start, stop)
-    differ = _each(words_KPW, words_KPW.shape[2], lambda loops, cut: loops.differ(words_KPW, cut))
-    return stop - start - sum(differ, words_KPW.new_zeros((len(ballots), len(ballots))))
+    agree_KK, one_at_a_time = words_KPW.new_full((len(ballots), len(ballots)), stop - start), Lock()
+
+    def work(loops: ModuleType, cut: slice) -> None:
+        differ_KK = loops.differ(words_KPW, cut)
+        with one_at_a_time:
+            agree_KK.sub_(differ_KK)
+
+    _each(words_KPW, words_KPW.shape[2], work)
+    return agree_KK
 
 
 class Counter:

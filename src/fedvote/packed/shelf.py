@@ -20,15 +20,16 @@ class Shelf:
     def __init__(self, count: int, alphabet: Alphabet, in_memory: int = IN_MEMORY):
         self.count, self.alphabet, self.in_memory = count, alphabet, in_memory
         self.clients: list[int] = []
-        self._blocks: list[Tensor] = []
+        self._rows: list[Tensor] = []  # each ballot's words
+        self._free: list[Tensor] = []  # room for the next ballots
 
     def add(self, ballots: Packed, clients: list[int]) -> None:
         """Keep a stack of ballots; they are copied."""
         for row_PW, client in zip(ballots.words_KPW, clients, strict=True):
-            place = len(self.clients)
-            if place == BLOCK * len(self._blocks):
-                self._blocks.append(self._room(BLOCK, place))
-            plain.copy(self._blocks[-1][place % BLOCK], row_PW)
+            if not self._free:
+                self._free = list(self._room(BLOCK, len(self.clients)).unbind())
+            self._rows.append(self._free.pop())
+            plain.copy(self._rows[-1], row_PW)
             self.clients.append(client)
 
     def ballots(self) -> tuple[Packed, list[int]]:
@@ -36,8 +37,9 @@ class Shelf:
         order = sorted(range(len(self.clients)), key=self.clients.__getitem__)
         words_KPW = self._room(len(order), len(order))
         for row, place in enumerate(order):
-            plain.copy(words_KPW[row], self._blocks[place // BLOCK][place % BLOCK])
-        return Packed(words_KPW, self.count, self.alphabet), [self.clients[place] for place in order]
+            plain.copy(words_KPW[row], self._rows[place])
+        self.clients, self._rows, self._free = [self.clients[place] for place in order], list(words_KPW.unbind()), []
+        return Packed(words_KPW, self.count, self.alphabet), list(self.clients)
 
     def _room(self, ballots: int, before: int) -> Tensor:
         """Room for this many ballots, if there are so many before them."""

@@ -33,10 +33,9 @@ from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import Line, widest_gap
-from fedvote.reputation.innovations import Part, innovations
+from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
-POWERS = (0, 1)  # of the length of a jump, in the two measures of innovations: their number, and their length
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
 EQUAL = 0.03  # spread of the logarithm of work, at least: clients may train for somewhat longer
@@ -135,13 +134,13 @@ def corrected(gap: float, tests: int) -> float:
 
 def sum_of_work(found: Sequence[Part]) -> Tensor:
     """(K, P) the work of whole ballots."""
-    return torch.stack([torch.stack([part.work(power) for part in found]).sum(0) for power in POWERS], 1)
+    return torch.stack([torch.stack([part.works[power] for part in found]).sum(0) for power in POWERS], 1)
 
 
 def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot works, in each part and in all."""
     for power in POWERS:
-        each = [part.work(power)[stay] for part in found]
+        each = [part.works[power][stay] for part in found]
         for work_n in [torch.stack(each).sum(0), *(each if len(each) > 1 else [])]:
             # innovations are counted with a relative error of 1 / sqrt(count)
             noise = float(work_n.clamp_min(1).mean()) ** -0.5 if power == 0 else 0.0
@@ -151,7 +150,7 @@ def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
 def common_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """What ballots have most in common, and how they differ most, in each part and in all."""
     for power in POWERS:
-        each = [(part.gram(power)[stay][:, stay], part.jumps_Kn.shape[1]) for part in found]
+        each = [(part.grams[power][stay][:, stay], part.jumps_Kn.shape[1]) for part in found]
         if len(each) > 1:
             each.append((torch.stack([gram for gram, _ in each]).sum(0), sum(D for _, D in each)))
         for gram_nn, D in each:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -24,13 +25,14 @@ from fedvote.quantize import BINARY, ROUNDING, Alphabet
 from fedvote.randomness import Key, as_uniform, shared_random_at
 from fedvote.reputation.reputation import Ballots
 
+POWERS = (0, 1)  # of the length t of a jump, in the two measures of innovations: their number, and their length
 LARGEST = 2**21  # weights in a part: larger layers are cut into several
 SAMPLE = 2**17  # weights of a part that are looked at
 RUN = 2**10  # neighbouring weights that are sampled together
 VOTES = 2**25  # looked at in a round, of all clients together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """The innovations of all ballots in one layer, or in a block of a large one."""
 
@@ -44,15 +46,17 @@ class Part:
         """Weights for each weight of the sample."""
         return self.weights / self.jumps_Kn.shape[1]
 
-    def gram(self, power: int) -> Tensor:
-        """(K, K) sum over weights of e_i t_i^power e_j t_j^power; on the CPU."""
-        rows_Kn = self.jumps_Kn if power else self.jumps_Kn.sign()
-        return self.scale * (rows_Kn @ rows_Kn.T).double().cpu()
+    @cached_property
+    def grams(self) -> tuple[Tensor, ...]:
+        """(K, K) for each power: sum over weights of e_i t_i^power e_j t_j^power; on the CPU."""
+        rows = (self.jumps_Kn.sign(), self.jumps_Kn)
+        return tuple(self.scale * (rows_Kn @ rows_Kn.T).double().cpu() for rows_Kn in rows)
 
-    def work(self, power: int) -> Tensor:
-        """(K,) sum over weights of t^power, where a ballot has an innovation; on the CPU."""
-        rows_Kn = self.jumps_Kn.abs() if power else self.jumps_Kn.sign().abs()
-        return self.scale * rows_Kn.sum(1, dtype=torch.float64).cpu()
+    @cached_property
+    def works(self) -> tuple[Tensor, ...]:
+        """(K,) for each power: sum over weights of t^power, where a ballot has an innovation; on the CPU."""
+        rows = (self.jumps_Kn.sign().abs_(), self.jumps_Kn.abs())
+        return tuple(self.scale * rows_Kn.sum(1, dtype=torch.float64).cpu() for rows_Kn in rows)
 
 
 def innovations(ballots: Ballots, key: Key) -> list[Part]:

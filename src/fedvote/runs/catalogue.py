@@ -16,6 +16,7 @@ REGISTRIES = {
     "methods": "fedvote.methods:METHODS",
     "attacks": "fedvote.attacks:ATTACKS",
     "reputations": "fedvote.reputation:REPUTATIONS",
+    "influences": "fedvote.influence:INFLUENCES",
     "aggregates": "fedvote.aggregate:AGGREGATES",
     "normalisations": "fedvote.quantize:NORMALISATIONS",
     "datasets": "fedvote.data:DATASETS",

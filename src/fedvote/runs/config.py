@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fedvote.data.augment import AUGMENTATIONS, Augmentation
 from fedvote.errors import ConfigError
@@ -35,6 +35,30 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
+class Inputs:
+    """The inputs of the network, for a server that has no example."""
+
+    shape: tuple[int, ...] = ()  # of one input
+    classes: tuple[str, ...] = ()  # names, by label
+    mean: tuple[float, ...] = ()  # of each channel; inputs are scaled by mean and std
+    std: tuple[float, ...] = ()  # of each channel
+    dtype: Literal["uint8", "float32"] = "uint8"  # of inputs before they are scaled; uint8 is divided by 255
+
+    def __post_init__(self) -> None:
+        if not self.shape or min(self.shape) < 1 or len(self.classes) < 2:
+            raise ConfigError(
+                f"inputs.shape is {list(self.shape)} and inputs.classes {list(self.classes)}, expected the sides "
+                "of one input, and the names of two classes or more"
+            )
+        if (
+            len(self.mean) != len(self.std)
+            or len(self.mean) not in (0, 1, self.shape[0])
+            or min(self.std, default=1) <= 0
+        ):
+            raise ConfigError("inputs.mean and inputs.std: expected none, or a number for each channel, std above 0")
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     name: str = "digits-cnn"  # a network, or your own as FILE.py:NAME
     keep_float: tuple[str, ...] | None = None  # layers that stay float, not voted on; not given: the last linear layer
@@ -50,6 +74,7 @@ class Config(Plan):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     method: Method = field(default=FedVote(), metadata={"registry": METHODS})  # how clients and server train
+    inputs: Inputs | None = None  # shape, classes and scaling, for a server without data
     flower: FlowerOptions = FlowerOptions()  # noqa: RUF009  (it is frozen)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedvote.attacks import Nothing
-from fedvote.core import Dataset
+from fedvote.core import Dataset, State
 from fedvote.data import DATASETS, load
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
@@ -106,9 +106,16 @@ def federation(
 
 
 def record(
-    federation: Federation, folder: RunFolder, since: Snapshot | None, snapshots: Iterable[Snapshot], share: float = 0.1
+    federation: Federation,
+    folder: RunFolder,
+    since: Snapshot | None,
+    snapshots: Iterable[Snapshot],
+    share: float = 0.1,
+    statistics: Callable[[], State | None] = lambda: None,
 ) -> Iterator[Snapshot]:
     """Write each snapshot to the folder, then yield it; write the deployed network after the last.
+
+    `statistics`: gives those of the deployed network's batch norms, if there are no examples here to measure them on.
 
     Checkpoints take at most this share of the time: some methods keep gigabytes for their clients. So not every round
     may have one. A run that is cut off resumes from the last checkpoint.
@@ -124,6 +131,7 @@ def record(
             saved = time.monotonic()
             cost = saved - began
         yield snapshot
-    if snapshot is not None:
+    measured = statistics()
+    if snapshot is not None and (measured is not None or len(federation.data.train)):
         config = folder.config()
-        save_network(folder.path, federation, snapshot, config.model if config else None)
+        save_network(folder.path, federation, snapshot, config.model if config else None, measured)

@@ -21,6 +21,8 @@ from fedvote.runs.config import Config
 from fedvote.runs.experiment import dataset, with_validation
 from fedvote.runs.folder import ELSEWHERE, JUDGED_BY, RunFolder
 
+CLIENTS = "its clients; no example was on the server"
+
 
 @dataclass(frozen=True)
 class JudgedBy:
@@ -32,6 +34,8 @@ class JudgedBy:
 
 def judged_by(source: str, data: Dataset) -> dict[str, Any]:
     """The entry of environment.json about the data of a run."""
+    if not len(data.test):
+        return asdict(JudgedBy(CLIENTS, 0, digest_of(data.test), digest_of(data.train)))
     place = source if source in DATASETS else absolute_name(source)
     place = str(Path(place).resolve()) if Path(place).is_dir() else place
     return asdict(JudgedBy(place, len(data.test), digest_of(data.test), digest_of(data.train)))
@@ -54,6 +58,8 @@ def data_of_run(folder: RunFolder) -> Dataset:
     table = about.get(JUDGED_BY)
     if table is None and about.get("data") == ELSEWHERE:
         raise ConfigError(f"{folder.path} does not say which data it was judged by: name the data with --data")
+    if table is not None and table.get("source") == CLIENTS:
+        raise ConfigError(f"the run in {folder.path} was judged by {CLIENTS}: name the data to use with --data")
     found = judged_by(table["source"] if table else config.data.name, data := _load(folder, config, table))
     for name in ("test", "train"):
         if table is not None and table.get(name) != found[name]:

@@ -29,6 +29,8 @@ METHODS = {
         "method.deploy_rounds=2",
     ),
     "fedavg": ("method=fedavg",),
+    "few levels": ("method.levels=3", "method.level_rounding=random", "federation.cohort=3", "rounds=4"),
+    "few steps": ("method=fedavg", "method.down_levels=3", "federation.cohort=3", "rounds=4"),
     "client memory": ("method=signum",),
     "votes of a cohort": ("federation.cohort=2", "rounds=4"),
     "a cohort": ("method=signum", "federation.cohort=2"),

@@ -12,9 +12,10 @@ from fedvote import FedVote
 from fedvote.engines.flower import decoders
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.errors import WireError
+from fedvote.methods.fedvote import Judged
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.reputation import Camps, Proportional, Reputation, Uniform
+from fedvote.reputation import Camps, Proportional, Uniform
 from fedvote.rounds import BallotBox, Round
 from fedvote.wire import Delivery, Outgoing, frames
 from tests.toy import assert_same
@@ -79,6 +80,5 @@ def test_rules_that_keep_ballots_keep_a_bit_a_vote() -> None:
     for client, frame in enumerate(sent):
         box.put(round.read_ballot(state, frame, client).stack, [client])
     merge = box._merge
-    words = sum(block.numel() for block in merge._shelf._blocks)  # type: ignore[union-attr]
-    assert words == 64 * -(-round.network.D // 64)  # room for 64 ballots
-    assert isinstance(method.reputation, Reputation)
+    assert isinstance(merge, Judged)
+    assert [row.numel() for row in merge._shelf._rows] == [-(-round.network.D // 64)] * K  # words of 64 votes

@@ -51,7 +51,7 @@ def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the
         assert forgot["counted"] == [0, 1, 2, 3] and "failed" not in forgot and forgot["loss"] == plain["loss"]
 
 
-@pytest.mark.parametrize("method", ["fedvote", "fedavg", "signum"])
+@pytest.mark.parametrize("method", ["fedvote", "fedvote method.levels=3", "fedavg", "signum"])
 def test_a_machine_that_makes_another_start_of_the_seed_is_sent_the_whole(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,8 +69,8 @@ def test_a_machine_that_makes_another_start_of_the_seed_is_sent_the_whole(
             return [(1.0, grid.turn(node, message))] if again else lacks_reference(grid, node, message)
 
     grid = grid_of(4)
-    (other,) = run(tmp_path / "other", {3: other_machine}, "rounds=1", f"method={method}", grid=grid)
-    (plain,) = run(tmp_path / "plain", {}, "rounds=1", f"method={method}")
+    (other,) = run(tmp_path / "other", {3: other_machine}, "rounds=1", *f"method={method}".split(), grid=grid)
+    (plain,) = run(tmp_path / "plain", {}, "rounds=1", *f"method={method}".split())
     assert len(grid.sent) == 5 and other["counted"] == [0, 1, 2, 3] and "failed" not in other
     assert broadcast_bytes(grid, 1)[3] > 10 * broadcast_bytes(grid, 1)[0] and other["loss"] == plain["loss"]
 

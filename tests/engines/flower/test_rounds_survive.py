@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from flwr.app import Array, ConfigRecord, Error, Message, RecordDict
 
+from fedvote.engines.flower.poll import TRIES
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.roster import identity
 from fedvote.engines.flower.server import NoQuorum
@@ -71,15 +73,84 @@ def test_a_reply_that_cannot_be_read_is_refused_and_named(tmp_path: Path) -> Non
         assert record["refused"].keys() == {2} and "its answer cannot be read (invalid literal" in record["refused"][2]
 
 
-def test_what_is_not_the_clients_fault_stops_the_server(tmp_path: Path) -> None:
+def gone() -> None:
+    raise httpx.ConnectError("no SuperLink")
+
+
+def test_a_connection_that_is_lost_for_good_stops_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedvote.engines.flower.mailbox.LOST_SECONDS", 0.0)
     grid = grid_of(4)
-
-    def gone() -> None:
-        raise httpx.ConnectError("no SuperLink")
-
-    grid.pulls[number(grid, 2)] = gone
+    grid.pulls = {node: gone for node in grid.nodes}
     with pytest.raises(httpx.ConnectError):
         run(tmp_path, {}, grid=grid)
+
+
+def test_a_connection_that_is_lost_for_a_moment_ends_no_run(tmp_path: Path) -> None:
+    """The reply is lost with it, so the client is missing in this round, and only there."""
+    grid = grid_of(4)
+    failures = [1]
+    grid.pulls[number(grid, 2)] = lambda: gone() if failures and failures.pop() else None
+    first, second = run(tmp_path, {}, "rounds=2", grid=grid)
+    assert first["counted"] == [0, 1, 3] and second["counted"] == [0, 1, 2, 3]
+
+
+def test_a_push_that_fails_three_times_costs_one_client_its_round(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    bad, tried = number(grid, 2), list[int]()
+    push = grid.push_messages
+
+    def push_messages(messages: Iterable[Message]) -> Iterable[str]:
+        (message,) = messages
+        if message.metadata.dst_node_id == bad and message.metadata.group_id == "1":
+            tried.append(1)
+            raise httpx.WriteError("broken pipe")
+        return push([message])
+
+    grid.push_messages = push_messages  # type: ignore[method-assign]
+    first, second = run(tmp_path, {}, "rounds=2", "flower.deadline=600", "flower.patience=3600", grid=grid)
+    assert len(tried) == TRIES and first["failed"] == {2: "its task could not be sent (broken pipe)"}
+    assert first["counted"] == [0, 1, 3] and first["seconds"] < 30
+    assert second["counted"] == [0, 1, 2, 3] and second["returned"] == [2]
+
+
+def test_a_push_that_fails_once_is_tried_again(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    push, failures = grid.push_messages, [1, 1]
+
+    def push_messages(messages: Iterable[Message]) -> Iterable[str]:
+        if failures:
+            failures.pop()
+            raise OSError("try again")
+        return push(messages)
+
+    grid.push_messages = push_messages  # type: ignore[method-assign]
+    (record,) = run(tmp_path, {}, "rounds=1", grid=grid)
+    assert record["counted"] == [0, 1, 2, 3] and "failed" not in record
+
+
+@pytest.mark.parametrize("quorum", [0.6, 1.0])
+def test_a_restart_does_not_wait_for_the_dead(quorum: float, tmp_path: Path) -> None:
+    """One dead client of five, default deadline: the first round closes within a minute of the fourth ballot."""
+    grid, config = grid_of(5), small("federation.clients=5", f"flower.quorum={quorum}", "rounds=3")
+    rounds = elect(config, grid, tmp_path)
+    next(rounds)
+    rounds.close()
+    dead = number(grid, 3)
+    del grid.nodes[dead]
+    began = grid.now
+    restarted = elect(config, grid, tmp_path)
+    assert len(next(restarted).record["counted"]) >= 3 and grid.now - began < 60
+    grid.nodes[dead] = bytes([dead - 100]) * 8  # it seems to be here, and does not answer
+    grid.behave[dead] = silent
+    began = grid.now
+    assert len(next(restarted).record["counted"]) >= 3 and grid.now - began < 60
+
+
+def test_a_client_that_was_away_is_asked_and_counted_if_it_is_back_in_time(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    behave = {1: in_round(1, silent)}
+    first, second = run(tmp_path, behave, "rounds=2", grid=grid)
+    assert first["counted"] == [0, 2, 3] and second["counted"] == [0, 1, 2, 3] and second["returned"] == [1]
 
 
 def test_a_reply_that_is_announced_and_never_comes_holds_up_nobody_else(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fedvote.engines.flower.mailbox import Mailbox
+from fedvote.engines.flower.mailbox import Mailbox, SendError
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem, Task
@@ -29,10 +29,11 @@ class Asker:
             broadcast = round.broadcast(client in self.holders)
             ttl = time_to_live(self.deadline, poll.failures[client])
             task = Task(self.problem, poll.round, client, broadcast, round.secret(client))
-            nbytes = self.mailbox.send(task, online[client], ttl)  # to the node with this client's public key alone
-            if nbytes:
+            try:  # to the node with this client's public key alone
+                poll.task_bytes += self.mailbox.send(task, online[client], ttl)
                 poll.broadcasts.append(len(broadcast))
-                poll.task_bytes += nbytes
+            except SendError as error:
+                poll.note_failure(client, str(error), retry=True)
 
     def lacks_reference(self, client: int) -> bool:
         """Send this client the whole broadcast from now on; False if it already got the whole one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flwr.serverapp import Grid
 
+from fedvote.engines.flower.flower_internals import CONNECTION_ERRORS
 from fedvote.engines.flower.roster import Roster, save_roster
 
 SECONDS_BETWEEN_LOOKS = 3.0
@@ -32,7 +33,10 @@ class Attendance:
         if self.clock() - self._looked < SECONDS_BETWEEN_LOOKS:
             return
         self._looked = self.clock()
-        nodes = list(self.grid.get_nodes())
+        try:
+            nodes = list(self.grid.get_nodes())
+        except CONNECTION_ERRORS:
+            return  # as before; the mailbox decides how long the SuperLink may be away
         roster = self.roster.enrol(nodes)
         if roster != self.roster:
             self.roster = roster

@@ -32,7 +32,7 @@ def take_turn(task: Task, context: Context) -> bytes:
     """Train from the broadcast on this machine's data; returns the frame for the server."""
     node = context.node_config
     _check_keys(node)
-    federation, train = _site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
+    federation, train = site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
     key = Key(federation.plan.seed, task.round, task.client, task.secret)
     round = Round(federation.method, federation.placed(), key)
     memory = Memory(context.state, memory_file(node, task))
@@ -79,7 +79,7 @@ def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcas
 
 
 @lru_cache(maxsize=4)
-def _site(problem: Problem, client: int, where: str, device: str) -> tuple[Federation, Examples]:
+def site(problem: Problem, client: int, where: str, device: str) -> tuple[Federation, Examples]:
     """The federation on this machine, and its training data. Cached: one process may take many turns."""
     _check_files(problem.files)
     config = parse(problem.experiment, "the server's configuration")

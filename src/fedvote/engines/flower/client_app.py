@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedvote.engines.flower.client import take_turn
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
-from fedvote.engines.flower.tasks import read_task
+from fedvote.engines.flower.tasks import Task, read_task
 from fedvote.errors import NoReferenceError
 
 app = ClientApp()
@@ -18,9 +19,21 @@ app = ClientApp()
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Answer a task with a ballot, or with a refusal that names the class of the error. The error's text stays here."""
+    return _answer(take_turn, message, context)
+
+
+@app.evaluate()
+def evaluate(message: Message, context: Context) -> Message:
+    """Answer with statistics or counts of this client's own examples."""
+    from fedvote.engines.flower.client_evaluation import evaluate as judge
+
+    return _answer(judge, message, context)
+
+
+def _answer(turn: Callable[[Task, Context], bytes], message: Message, context: Context) -> Message:
     outcome: Ballot | Refusal
     try:
-        outcome = Ballot(take_turn(read_task(message), context))
+        outcome = Ballot(turn(read_task(message), context))
     except NoReferenceError:
         outcome = Refusal("no-reference")
     except Exception as error:

@@ -42,7 +42,7 @@ class Decoders:
     def reader(self, round: Round, state: State) -> Reader:
         """A reader of the round's ballots."""
         here = round.network.start.voted.device.type != "cpu" or round.network.D < WORTH_IT or self.processes < 2
-        return Reader(round, state, None if here else self._submitter(round, state))
+        return Reader(round, state, None if here else self._submitter(round, state), 2 * self.processes)
 
     def close(self) -> None:
         if self._pool is not None:
@@ -65,26 +65,44 @@ class Decoders:
 
 
 class Reader:
-    """Reads the ballots of one round. `ahead` starts with several of them; a call gives one, or raises WireError."""
+    """Reads the ballots of one round. `ahead` announces several of them; a call gives one, or raises WireError."""
 
-    def __init__(self, round: Round, state: State, submit: Callable[[bytes, int], Future[Arrays | str]] | None = None):
-        self._round, self._state, self._submit = round, state, submit
+    def __init__(
+        self,
+        round: Round,
+        state: State,
+        submit: Callable[[bytes, int], Future[Arrays | str]] | None = None,
+        most: int = 1,
+    ):
+        """`submit` starts to decode in another process; `most`: ballots that are started and not called for."""
+        self._round, self._state, self._submit, self._most = round, state, submit, most
+        self._announced: dict[tuple[int, bytes], None] = {}
         self._started: dict[tuple[int, bytes], Future[Arrays | str]] = {}
 
     def ahead(self, frames: Sequence[tuple[bytes, int]]) -> None:
-        """Start to decode these clients' frames."""
+        """Announce clients' frames, in the order in which they will be read."""
         if self._submit is not None and len(frames) > 1:
-            self._started |= {(client, frame): self._submit(frame, client) for frame, client in frames}
+            self._announced |= {(client, frame): None for frame, client in frames}
+            self._start()
 
     def __call__(self, frame: bytes, client: int) -> Delivery:
+        self._announced.pop((client, frame), None)
         started = self._started.pop((client, frame), None)
         if started is None:
             with repeatable():
                 return self._round.read_ballot(self._state, frame, client)
         outcome = started.result()
+        self._start()
         if isinstance(outcome, str):
             raise WireError(outcome)
         return Delivery({name: torch.from_numpy(value) for name, value in outcome.items()}, 0, [len(frame)])
+
+    def _start(self) -> None:
+        """Start as many announced ballots as may be under way: their results take memory."""
+        while self._submit is not None and self._announced and len(self._started) < self._most:
+            client, frame = next(iter(self._announced))
+            del self._announced[client, frame]
+            self._started[client, frame] = self._submit(frame, client)
 
 
 def _start() -> None:

@@ -1,7 +1,7 @@
 """The data on one machine of the federation, from a folder or a function. They never leave the machine.
 
-    --node-config 'data="/srv/hospital"'          train.npz in it has x and y
-    --node-config 'data="/srv/hospital.py:load"'  load() returns x and y
+    --node-config 'data="/srv/hospital"'          train.npz in it has x and y; test.npz, if any, held-out examples
+    --node-config 'data="/srv/hospital.py:load"'  load() returns x and y, or also x and y of held-out examples
 
 A node that names neither trains on its part of the configuration's dataset, as in the simulator. If the server has its
 own data, such a node is refused.
@@ -10,6 +10,7 @@ own data, such a node is refused.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from fedvote.registry import find
 from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation
 
+NO_DATA = "none"  # the server's option `data`, if no example is on the server
+
 
 def clients_site(config: Config, problem: Problem, client: int, where: str, device: str) -> Federation:
     """The federation on a client's machine: only the client's own data are there."""
@@ -35,9 +38,12 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
         )
     if not where:
         return federation(config, device)
-    x, y = _call(where, "data") if _is_function(where) else arrays(Path(where) / TRAIN)
+    x, y, *held_out = _call(where, "data") if _is_function(where) else _own(Path(where))
     classes = [str(number) for number in range(problem.classes)]
-    data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
+    test = held_out or (x[:1], y[:1])
+    data = from_arrays(x, y, *test, classes=classes, mean=problem.mean, std=problem.std, name=where)
+    if not held_out:
+        data = replace(data, test=data.test.rows(slice(0)))
     if data.shape != problem.shape:
         raise DataError(f"{where} has inputs of shape {data.shape}, expected {problem.shape}, as on the server.")
     if (kind := dtype_name(data.train)) != problem.dtype:
@@ -61,6 +67,8 @@ def servers_site(config: Config, where: str, device: str) -> Federation:
     """The federation on the server's machine: test examples, and no data of the clients."""
     if not where:
         return federation(config, device)
+    if where == NO_DATA:
+        return federation(config, device, _no_data(config), [torch.arange(0)] * config.federation.clients)
     data = _call(where, "data") if _is_function(where) else test_data(Path(where))
     if not isinstance(data, Dataset):
         raise DataError(f"{where} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays.")
@@ -73,6 +81,23 @@ def servers_site(config: Config, where: str, device: str) -> Federation:
             flush=True,
         )
     return site
+
+
+def _own(folder: Path) -> tuple[Any, ...]:
+    """A client's training examples, and its held-out examples if there are any, by which it judges networks."""
+    return (*arrays(folder / TRAIN), *(arrays(folder / TEST) if (folder / TEST).is_file() else ()))
+
+
+def _no_data(config: Config) -> Dataset:
+    """A dataset without examples, of the shape and classes that the configuration declares."""
+    if (inputs := config.inputs) is None:
+        raise DataError(
+            "the server has no data, so the experiment must say what the inputs are: write a table [inputs] with shape "
+            "and classes, and mean, std and dtype where clients' inputs are scaled."
+        )
+    x = torch.zeros((0, *inputs.shape), dtype=getattr(torch, inputs.dtype))
+    none = Examples(x, torch.zeros(0, dtype=torch.int64), inputs.mean, inputs.std)
+    return Dataset(NO_DATA, none, none, inputs.classes)
 
 
 def _is_function(where: str) -> bool:

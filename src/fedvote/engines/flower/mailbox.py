@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from flwr.app import Message
+from flwr.app import Message, MessageType
 from flwr.serverapp import Grid
 
 from fedvote.engines.flower.array_limit import at_most
@@ -21,7 +21,12 @@ from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import reason
 
 FETCHES = 64  # replies to look for at a time; the others wait for their turn
+LOST_SECONDS = 60.0  # without any answer from the SuperLink, after which the run ends; it can be resumed
 FETCH_SECONDS = 5.0  # how long `collect` waits for replies that have begun to arrive
+
+
+class SendError(Exception):
+    """A task that was not sent, and why."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,17 @@ class Mailbox:
     limit: int  # most bytes of the arrays of one reply
     requests: dict[str, Request] = field(default_factory=dict)  # message id -> request that is not answered yet
     fetches: dict[str, Fetch] = field(default_factory=dict)  # message id -> fetch that has not ended
+    lost_since: float | None = None  # when the SuperLink was first out of reach; None: it answers
 
-    def send(self, task: Task, node: int, ttl: float) -> int:
-        """Send a task that lives for `ttl` seconds; returns the bytes of its message, or 0 if Flower refused it."""
-        message = task_message(task, node, ttl)
-        message_ids = list(self.grid.push_messages([message]))
+    def send(self, task: Task, node: int, ttl: float, kind: str = MessageType.TRAIN) -> int:
+        """Send a task that lives for `ttl` seconds; returns the bytes of its message. SendError if it was not sent."""
+        message = task_message(task, node, ttl, kind)
+        try:
+            message_ids = list(self.grid.push_messages([message]))
+        except Exception as error:  # of Flower, of the connection, of the node's record: it concerns this client alone
+            raise SendError(f"its task could not be sent ({printable(reason(error))})") from error
         if not message_ids or not message_ids[0]:
-            return 0
+            raise SendError("Flower did not take its task")
         self.requests[message_ids[0]] = Request(task.round, task.client)
         return message_nbytes(message)
 
@@ -97,6 +106,11 @@ class Mailbox:
         done += [fetch for message_id, fetch in self.fetches.items() if message_id not in new and fetch.done(0)]
         return [reply for fetch in done for reply in self._replies(fetch)]
 
+    def forget(self) -> None:
+        """Wait for no reply any more; replies that still come are dropped."""
+        self.requests.clear()
+        self.fetches.clear()
+
     def awaited(self, round: int) -> set[int]:
         """Clients that have not answered their task of this round yet."""
         return {request.client for request in self.requests.values() if request.round == round}
@@ -104,12 +118,19 @@ class Mailbox:
     def _replies(self, fetch: Fetch) -> list[Reply]:
         """The replies that a fetch found; all but the first are marked as repeated."""
         del self.fetches[fetch.message_id]
-        if fetch.connection_error is not None:
-            raise fetch.connection_error
+        self._note_connection(fetch.connection_error)
         if not fetch.found:
             return []
         request = self.requests.pop(fetch.message_id)
         return [Reply(request, outcome, index > 0, nbytes) for index, (outcome, nbytes) in enumerate(fetch.found)]
+
+    def _note_connection(self, error: Exception | None) -> None:
+        """Raise the error if nothing has come through for a while. Until then, the next look may succeed."""
+        now = time.monotonic()
+        if error is None or self.lost_since is None:
+            self.lost_since = None if error is None else now
+        elif now - self.lost_since > LOST_SECONDS:
+            raise error
 
 
 def _read(message: Message) -> tuple[Outcome, int]:

@@ -78,7 +78,7 @@ class Poll:
         elif isinstance(outcome, Malformed):
             self._refuse(client, outcome.why)
         else:
-            self._note_failure(client, outcome.why, retry)
+            self.note_failure(client, outcome.why, retry)
         return False
 
     def _count(self, client: int, frame: bytes) -> bool:
@@ -95,7 +95,8 @@ class Poll:
         self.refused[client] = f"client {client}: {why}"
         self.failed.pop(client, None)
 
-    def _note_failure(self, client: int, why: str, retry: bool) -> None:
+    def note_failure(self, client: int, why: str, retry: bool) -> None:
+        """Record that a client cannot vote now; after TRIES failures it is not asked again before the deadline."""
         self.failed[client] = why
         self.failures[client] += 1
         if not retry or self.failures[client] % TRIES == 0:

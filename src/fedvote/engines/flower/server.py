@@ -5,6 +5,7 @@ After every round the run folder holds everything needed: a restarted server res
 
 from __future__ import annotations
 
+import math
 import secrets
 import sys
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from flwr.serverapp import Grid
 
+from fedvote.core import State
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.decoders import Decoders
@@ -25,6 +27,7 @@ from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
 from fedvote.engines.flower.secret_file import keep_secret
+from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import ConfigError, FedVoteError
@@ -55,6 +58,7 @@ class Server:
     attendance: Attendance = field(init=False)
     mailbox: Mailbox = field(init=False)
     asker: Asker = field(init=False)
+    jury: Jury | None = field(default=None, init=False)  # if there are no examples on the server
     _last_said: str = ""
 
     def __post_init__(self, secret: bytes | None) -> None:
@@ -75,7 +79,11 @@ class Server:
         self.attendance.away = {int(c) for name in ("absent", "failed") for c in snapshot.record.get(name, ())}
 
         def evaluate(snapshot: Snapshot) -> dict[str, float]:
-            return federation.quality(snapshot, network, test, calibration)
+            return federation.quality(snapshot, network, test, calibration) if len(test) else {}
+
+        if not len(test):
+            answers = Mailbox(self.grid, round.largest_ballot(snapshot.state))
+            self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
         if snapshot.round < federation.plan.rounds:
             self._gather()
@@ -84,6 +92,10 @@ class Server:
                 number, state = snapshot.round + 1, snapshot.state
                 snapshot = self._round(ServerRound(federation, network, state, number, evaluate, decoders))
                 yield snapshot
+
+    def statistics(self) -> State | None:
+        """Batch-norm statistics of the deployed network, as clients measured them; None if the server does it."""
+        return self.jury.statistics if self.jury else None
 
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
@@ -96,6 +108,8 @@ class Server:
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
         self.asker.holders = set(closed.counted)
+        if self.jury is not None and self.federation.evaluates(round.number):
+            quality = self.jury.judge(closed.state, round.number, self.attendance.online)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
         record = {
             **results_and_traffic(round, poll, closed, quality),
@@ -106,24 +120,35 @@ class Server:
         return Snapshot(round.number, closed.state, {}, record)
 
     def _gather(self) -> None:
-        """Wait until all clients are online, but no longer than the deadline."""
-        began, rules = self.clock(), self.config.flower
-        while not self.attendance.complete() and self.clock() - began < rules.deadline:
+        """Wait until all clients are online, or the minimum is and no other came for a grace; at most the deadline."""
+        began, rules, clients = self.clock(), self.config.flower, len(self.federation.owned)
+        here, since = -1, began
+        while True:
             self.attendance.look()
-            self._say(f"{len(self.attendance.online)} of {len(self.federation.owned)} clients are here")
-            if not self.attendance.complete():
-                self.sleep(rules.poll)
+            online, now = len(self.attendance.online), self.clock()
+            here, since = (online, now) if online != here else (here, since)
+            self._say(f"{online} of {clients} clients are here")
+            enough = online >= math.ceil(rules.minimum * clients - 1e-9) and now - since >= rules.grace
+            if self.attendance.complete() or enough or now - began >= rules.deadline:
+                return
+            self.sleep(rules.poll)
 
     def _vote(self, poll: Poll, round: ServerRound, began: float) -> None:
-        """Ask the cohort and hear its replies until the round closes."""
+        """Ask the cohort and hear its replies until the round closes.
+
+        Clients that were away are asked like all others, but the round waits for them only for a grace after the last
+        ballot.
+        """
+        heard_at = began
         while True:
             self.attendance.look()
             self.asker.ask(poll, round, self.attendance.online)
             heard = self._hear(poll, round)
             self.attendance.look()
-            waited = self.clock() - began
+            waited, heard_at = self.clock() - began, self.clock() if heard else heard_at
             awaited = self.mailbox.awaited(poll.round) | (poll.askable() & self.attendance.online.keys())
-            if poll.closes(waited, awaited):
+            probed = self.attendance.away if self.clock() - heard_at >= self.config.flower.grace else set()
+            if poll.closes(waited, awaited - probed):
                 return
             self._wait_for_minimum(poll, waited, awaited)
             if not heard:

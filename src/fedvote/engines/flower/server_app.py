@@ -74,7 +74,7 @@ def _serve(server: Server, folder: RunFolder, since: Snapshot | None) -> None:
     """Run the rounds into the run folder, and write its report."""
     done = since.round if since else 0
     sent = sum(map(both_ways, folder.metrics()))
-    rounds = record(server.federation, folder, since, server.run(since), share=1.0)  # a checkpoint after every round
+    rounds = record(server.federation, folder, since, server.run(since), 1.0, server.statistics)  # a checkpoint a round
     for _ in watch(rounds, server.config.rounds, done, sent):
         pass
     write_report([folder.path], folder.path / "report.html")

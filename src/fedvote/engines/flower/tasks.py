@@ -40,7 +40,7 @@ class Task:
     secret: bytes = field(default=b"", repr=False)  # of this client, for the whole run: it rounds by it
 
 
-def task_message(task: Task, node: int, ttl: float) -> Message:
+def task_message(task: Task, node: int, ttl: float, kind: str = MessageType.TRAIN) -> Message:
     """A task as a message to a node, with a time to live in seconds.
 
     The nonce makes the message's id unguessable: no other node can answer it.
@@ -63,7 +63,7 @@ def task_message(task: Task, node: int, ttl: float) -> Message:
     )
     turn = ConfigRecord({"round": task.round, "client": task.client, "secret": task.secret, "nonce": os.urandom(16)})
     content = RecordDict({PROBLEM: about, TASK: turn, BROADCAST: frame_record(task.broadcast)})
-    return Message(content, node, MessageType.TRAIN, ttl=ttl, group_id=str(task.round))
+    return Message(content, node, kind, ttl=ttl, group_id=str(task.round))
 
 
 def read_task(message: Message) -> Task:

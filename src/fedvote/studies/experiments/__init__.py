@@ -31,6 +31,7 @@ from fedvote.studies.experiments.hostile_clients import (
     HONEST_DIGITS,
     HOSTILE_CIFAR10,
     HOSTILE_DIGITS,
+    INFLUENCE_DIGITS,
 )
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
@@ -63,6 +64,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "backdoor-cifar10": BACKDOOR_CIFAR10,
     "hostile-cifar10": HOSTILE_CIFAR10,
     "honest-digits": HONEST_DIGITS,
+    "influence-digits": INFLUENCE_DIGITS,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,
     "both-ways": BOTH_WAYS,

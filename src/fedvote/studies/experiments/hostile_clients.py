@@ -45,6 +45,7 @@ SIMPLE = ("inverse", "label-flip", "random", "omniscient", "sleeper", "colluders
 ATTACKS: dict[str, tuple[str, ...]] = {name: (f"attack={name}",) for name in SIMPLE} | {
     "partial 30 %": ("attack=partial", "attack.share=0.3"),
     "partial 5 %": ("attack=partial", "attack.share=0.05"),
+    "copycat 30 %": ("attack=copycat", "attack.share=0.3"),
     "copycat 10 %": ("attack=copycat", "attack.share=0.1"),
     "copycat 3 %": ("attack=copycat", "attack.share=0.03"),
     "copycat 1 %": ("attack=copycat", "attack.share=0.01"),
@@ -124,7 +125,7 @@ FIGURE_7 = compared(
 
 DIGITS = (f"federation.clients={CLIENTS}", "local.batch=8", "rounds=20")
 ON_DIGITS = ("camps", "uniform", "cut", "proportional", "median@0.003", "NNM + trimmed mean@0.003",
-             "robust learning rate@0.003", "oracle cut", "oracle")  # fmt: skip
+             "robust learning rate@0.003", "Krum@0.003", "geometric median@0.003", "oracle cut", "oracle")  # fmt: skip
 HOSTILE_DIGITS = Comparison(
     "Rules against 5, 10 and 15 hostile clients of 31, under every attack, on digits",
     tuple(
@@ -164,4 +165,24 @@ HONEST_DIGITS = Comparison(
     ),
     grid({"accuracy": ""}, "Data of clients"),
     "The numbers of honest clients without a vote are in the file, round by round: honest_without.",
+)
+
+BOUNDS: dict[str, tuple[str, ...]] = {"unbounded": ()} | {
+    f"{name} {value}": (f"method.influence={name}", f"method.influence.{knob}={value}")
+    for name, knob, values in (
+        ("agreement", "deviations", (0.25, 0.5, 1.0)),
+        ("trimmed", "share", (0.05, 0.1, 0.2)),
+        ("capped", "most", (0.1, 0.2, 0.4)),
+    )
+    for value in values
+}
+INFLUENCE_DIGITS = Comparison(
+    "Bounds on influence: their cost in accuracy, on digits among 31 clients",
+    tuple(
+        Cell(name, "quickstart", (*DIGITS, *bound, *rule), column)
+        for name, bound in BOUNDS.items()
+        for column, rule in {"uniform": (), "camps": RULES["camps"]}.items()
+    ),
+    grid({"accuracy": ""}, "Bound"),
+    "Nobody is hostile, unless settings were changed.",
 )

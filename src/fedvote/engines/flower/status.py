@@ -1,0 +1,57 @@
+"""The status of a run over a network, from its folder alone: rounds, traffic, and every client's last vote."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedvote.errors import ConfigError
+from fedvote.runs.folder import RunFolder, read_table
+
+ROSTER = "roster.json"
+
+
+def headline(folder: Path, now: float | None = None) -> str:
+    """One sentence about the run."""
+    records = _records(folder)
+    last, age = records[-1], seconds_since_last_round(folder, now)
+    accuracy = f", accuracy {last['accuracy']:.1%}" if isinstance(last.get("accuracy"), int | float) else ""
+    sent = sum(record.get("uplink_bytes", 0) + record.get("downlink_bytes", 0) for record in records)
+    return (
+        f"round {last['round']}, closed {age:,.0f} s ago with {len(last.get('counted', last.get('clients', ())))} of "
+        f"{len(last.get('clients', ()))} ballots{accuracy}; {sent / 1e6:,.1f} MB of frames so far"
+    )
+
+
+def seconds_since_last_round(folder: Path, now: float | None = None) -> float:
+    return (time.time() if now is None else now) - RunFolder(folder).metrics_file.stat().st_mtime
+
+
+def clients(folder: Path) -> list[dict[str, Any]]:
+    """A row for each client: its name, its last vote, and how often it voted, was refused, failed or was absent."""
+    records, names = _records(folder), _names(folder)
+    numbers = sorted({*names, *(client for record in records for client in record.get("clients", ()))})
+    return [_row(client, names.get(client, ""), records) for client in numbers]
+
+
+def _row(client: int, name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    voted = [record["round"] for record in records if client in record.get("counted", ())]
+    times = {
+        event: sum(client in record.get(event, ()) or str(client) in record.get(event, ()) for record in records)
+        for event in ("refused", "failed", "absent")
+    }
+    return {"client": client, "name": name, "last_vote": voted[-1] if voted else 0, "votes": len(voted), **times}
+
+
+def _names(folder: Path) -> dict[int, str]:
+    """Client -> identity and name, from the roster."""
+    path = folder / ROSTER
+    return {int(number): str(who) for who, number in read_table(path).items()} if path.is_file() else {}
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    if not (records := RunFolder(folder).metrics()):
+        raise ConfigError(f"{folder} has no finished round: give the folder `out` of a run over a network, or wait")
+    return records

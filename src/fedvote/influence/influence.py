@@ -1,0 +1,21 @@
+"""The contract of a bound on influence: the last soft vote and a round's tally -> the next soft vote."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Influence(ABC):
+    """A pure function of each weight. It cannot know who is hostile: it bounds what any few clients can do."""
+
+    @abstractmethod
+    def __call__(self, before_D: Tensor, mean_D: Tensor, ballots: float) -> Tensor:
+        """The next soft vote, 2 p - 1.
+
+        `before_D`: the broadcast; `mean_D`: the weighted mean of the votes; `ballots`: how many ballots of equal weight
+        the weights amount to, (sum lambda)^2 / sum lambda^2.
+        """

@@ -1,0 +1,47 @@
+"""The status of a run is read from its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fedvote import ConfigError
+from fedvote.engines.flower.status import clients, headline, seconds_since_last_round
+
+RECORDS = [
+    {"round": 1, "clients": [0, 1, 2], "counted": [0, 1, 2], "uplink_bytes": 400_000, "downlink_bytes": 100_000},
+    {"round": 2, "clients": [0, 1, 2], "counted": [0], "refused": {"1": "no ballot"}, "absent": [2], "accuracy": 0.5},
+    {"round": 3, "clients": [0, 1, 2], "counted": [0, 2], "failed": {"1": "its process died"}, "accuracy": 0.75},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    (tmp_path / "roster.json").write_text(json.dumps({"key:aa north": 0, "key:bb south": 1}))
+    os.utime(tmp_path / "metrics.jsonl", (1000, 1000))
+    return tmp_path
+
+
+def test_every_client_has_its_last_vote_and_its_failures(folder: Path) -> None:
+    north, south, nameless = clients(folder)
+    assert north == {
+        "client": 0, "name": "key:aa north", "last_vote": 3, "votes": 3, "refused": 0, "failed": 0, "absent": 0,
+    }  # fmt: skip
+    assert (south["last_vote"], south["refused"], south["failed"]) == (1, 1, 1)
+    assert nameless["name"] == "" and nameless["last_vote"] == 3 and nameless["absent"] == 1
+
+
+def test_one_sentence_says_how_the_run_stands(folder: Path) -> None:
+    assert headline(folder, now=1030) == (
+        "round 3, closed 30 s ago with 2 of 3 ballots, accuracy 75.0%; 0.5 MB of frames so far"
+    )
+    assert seconds_since_last_round(folder, now=1030) == 30
+
+
+def test_a_folder_without_rounds_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no finished round"):
+        headline(tmp_path)
