@@ -23,12 +23,15 @@ CLIENTS, FEATURES, CLASSES, EXAMPLES = 5, 6, 3, 40  # examples of one client
 
 
 def module() -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(FEATURES, 12, bias=False),
-        nn.BatchNorm1d(12, affine=False, track_running_stats=False),
-        nn.ReLU(),
-        nn.Linear(12, CLASSES),
-    )
+    """The same weights every time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Linear(FEATURES, 12, bias=False),
+            nn.BatchNorm1d(12, affine=False, track_running_stats=False),
+            nn.ReLU(),
+            nn.Linear(12, CLASSES),
+        )
 
 
 def three_weights() -> Network:

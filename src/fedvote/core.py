@@ -95,6 +95,7 @@ class Batches:
     random_KSBR: Tensor | None = None  # the R random numbers of each example, for `augment`; int32
     rate: float = 1.0  # factor of the method's learning rate in this round
     rounds: int = 1  # of the whole run, for schedules
+    noise_KS2: Tensor | None = None  # bits that dropout masks follow from, if the network has dropout
 
     @property
     def clients(self) -> int:
@@ -109,10 +110,11 @@ class Batches:
         steps = self.steps_K[client] if self.steps_K else self.steps
         poisoned = None if self.poisoned_KSB is None else self.poisoned_KSB[client : client + 1, :steps]
         row = slice(client, client + 1)
+        noise = None if self.noise_KS2 is None else self.noise_KS2[row, :steps]
         random = None if self.random_KSBR is None else self.random_KSBR[row, :steps]
         return replace(
             self, index_KSB=self.index_KSB[row, :steps], samples_K=self.samples_K[row], poisoned_KSB=poisoned,
-            steps_K=None, random_KSBR=random,
+            steps_K=None, random_KSBR=random, noise_KS2=noise,
         )  # fmt: skip
 
     def ending(self, step: int) -> list[int]:
@@ -120,13 +122,14 @@ class Batches:
         ends = self.steps_K or (self.steps,) * self.clients
         return [client for client, steps in enumerate(ends) if steps == step + 1]
 
-    def at(self, step: int) -> tuple[Tensor, Tensor]:
-        """Inputs (K, B, ...) and labels (K, B) of one local step."""
+    def at(self, step: int) -> tuple[Tensor, ...]:
+        """Inputs (K, B, ...) and labels (K, B) of one local step, and the bits (K, 2) of its dropout, if any."""
         x_KB, y_KB = self.examples.take(self.index_KSB[:, step])
         if self.augment and self.random_KSBR is not None:
             numbers_nR = self.random_KSBR[:, step].flatten(0, 1)
             x_KB = self.augment(x_KB.flatten(0, 1), numbers_nR).view(x_KB.shape)
-        return x_KB, y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
+        y_KB = y_KB if self.poisoned_KSB is None else self.poisoned_KSB[:, step]
+        return (x_KB, y_KB) if self.noise_KS2 is None else (x_KB, y_KB, self.noise_KS2[:, step])
 
 
 def scaled(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,8 +26,11 @@ from fedvote.data.partition import divide
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import FedVote
+from fedvote.network.dropout import noise_of
 from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
+from fedvote.network.start import Start, with_weights
+from fedvote.network.summary import Summary, summarise
 from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
@@ -78,14 +82,18 @@ class Federation:
         *,
         owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
+        vote: Sequence[str] = (),
+        start: str | Path | Mapping[str, Tensor] = "given",
         augment: Sequence[str | Augmentation] = (),
         device: str = "auto",
     ) -> Federation:
         """Divide the data among the clients, and check that all parts fit together.
 
         `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
-        (with * and ?) that are not voted on; not given: the last linear layer. `augment`: random changes of the
-        training inputs, by name or as objects.
+        (with * and ?) that are not voted on; not given: the last layer. `vote`: names of further weights to vote on,
+        such as attention.in_proj_weight. `start`: "given", the module's own weights; "seed", weights that the seed
+        draws; or a file or a state dict of weights. `augment`: random
+        changes of the training inputs, by name or as objects.
         """
         method, plan = method or FedVote(), plan or Plan()
         for part, kind, example in (
@@ -98,7 +106,12 @@ class Federation:
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         loss = partial(F.cross_entropy, label_smoothing=plan.local.label_smoothing)
-        functional = Network(network, plan.seed, keep_float, loss)
+        if start not in ("seed", "given"):
+            network, start = with_weights(network, start), "given"
+        begin: Start = "seed" if start == "seed" else "given"
+        functional = Network(
+            network, plan.seed, keep_float, loss, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
+        )
         functional.check(data.shape, len(data.classes))
         _check_attack(plan.attack, method, functional)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
@@ -151,6 +164,17 @@ class Federation:
             state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
             contracts.models(self.method, self.method.models(state), network.D, network.F)
             return Snapshot(0, state, memory)
+
+    def summary(self) -> Summary:
+        """Every layer with its shape, what happens to it, and its bits; print it."""
+        method, network = self.method, self.network
+        state = self.start().state
+        values = set(method.models(state)["deployed"].voted.unique().tolist())
+        bits = 1.0 if values <= {-1, 1} else 1.6 if values <= {-1, 0, 1} else 32.0
+        down = {name: value.cpu() for name, value in method.broadcast(state).items()}
+        uplink = method.wire(network).up(down, self.key(1, 0))
+        trains_float = bool(getattr(method, "train_float", True))
+        return summarise(network, self.plan.seed, uplink, bits, method.float_only, trains_float)
 
     def placed(self) -> Network:
         """The network on the run's device, in its precision."""
@@ -209,6 +233,9 @@ class Federation:
         batches = augmented(batches, self.augment, keys) if self.augment else batches
         hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
         attack, classes = self.plan.attack, len(self.data.classes)
+        if self.network.dropout:
+            noise = noise_of(keys, batches.steps).to(train.y.device)
+            batches = dataclasses.replace(batches, noise_KS2=noise)
         if not hostile or type(attack).poison is Attack.poison:
             return batches
         labels_KSB = batches.examples.y[batches.index_KSB]

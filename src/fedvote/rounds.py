@@ -2,7 +2,8 @@
 
 The reference is the previous round's broadcast. Clients that keep it receive shorter messages. So the state after a
 round includes that round's broadcast, with the prefix `held/`. Before round 1 every client makes the reference from the
-shared seed. A client whose seed gives another reference notices, and receives the whole broadcast.
+shared seed. A client whose seed gives another reference notices, and receives the whole broadcast. If some of the
+initial weights are given, nobody can make them: there is no reference in round 1, and every client receives them whole.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Round:
     def reference(self, state: State) -> Message | None:
         """The previous round's broadcast; None if clients do not keep it."""
         if self.key.round == 1:
-            return self.method.broadcast(state)  # made from the seed
+            return None if self.network.given else self.method.broadcast(state)  # made from the seed
         reference = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
         return reference or None
 

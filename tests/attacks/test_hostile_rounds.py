@@ -102,7 +102,7 @@ def test_an_inverted_update_is_inverted_however_it_is_scaled() -> None:
     [
         FedAvg(lr=1e-12, by_samples=True),
         FetchSGD(lr=1e-12),
-        FedVote(lr=1e-12, train_float=True),
+        FedVote(lr=1e-12, float_lr=1e-12, train_float=True),
         FedVote(votes="ternary", lr=1e-12),
     ],
     ids=str,

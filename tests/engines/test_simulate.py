@@ -36,8 +36,8 @@ DOCUMENTED = {
 
 
 def simulated(method: Method | None = None, **options: Any) -> Simulation:
-    chosen: dict[str, Any] = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu"} | options
-    return simulate(module(), dataset(), method, **chosen)
+    chosen: dict[str, Any] = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu"}
+    return simulate(module(), dataset(), method, **chosen | {"start": "seed"} | options)
 
 
 def timeless(record: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fedvote.methods.fedvote import Votes
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
 from fedvote.randomness import Key
-from fedvote.reputation import Ballots, Proportional, Reputation, Verdict
+from fedvote.reputation import Ballots, Proportional, Reputation, Uniform, Verdict
 from tests.toy import Federation, assert_same, batches, close_round, dataset, examples, keys, merge, three_weights
 from tests.toy import module as toy_module
 
@@ -216,11 +216,12 @@ def test_weighted_soft_votes_are_within_half_a_step_of_the_grid(grid: int) -> No
     assert float((share(state) - exact).abs().max()) <= 0.5 / (grid - 1) + 1e-6
 
 
-def test_float_weights_are_averaged_by_the_same_weights_as_votes() -> None:
-    method = FedVote(reputation=Proportional(), train_float=True)
-    state = method.init(three_weights(), 2) | {"reputation/reputation": torch.tensor([0.3, 0.1])}
-    up = {"votes": torch.ones(2, 3, dtype=torch.int8), "float": torch.tensor([[1.0, 4.0], [5.0, 0.0]])}
-    assert merge(method, state, up, [0, 1], Key(0, 1))["float"].tolist() == pytest.approx([2.0, 3.0])
+def test_under_a_rule_no_minority_moves_float_weights_beyond_the_others() -> None:
+    up = {"votes": torch.ones(3, 3, dtype=torch.int8), "float": torch.tensor([[1.0, 4.0], [2.0, 3.0], [1e9, -1e9]])}
+    for reputation, expected in ((Proportional(), [2.0, 3.0]), (Uniform(), [1e9 / 3, -1e9 / 3])):
+        method = FedVote(reputation=reputation, train_float=True)
+        state = method.init(three_weights(), 3)
+        assert merge(method, state, up, [0, 1, 2], Key(0, 1))["float"].tolist() == pytest.approx(expected)
 
 
 def test_float_weights_stay_as_the_seed_made_them_unless_they_are_trained() -> None:

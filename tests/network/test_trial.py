@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -56,17 +57,28 @@ def fails_without_a_word(y: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("then", "saying"),
     [
-        (lambda y: F.dropout(y, 0.5), "random"),
-        (lambda y: y if y.sum() > 0 else -y, "data-dependent control flow|item"),
+        (lambda y: F.dropout(y, 0.5), "dropout in evaluation as well.*training=self.training"),
+        (lambda y: y + torch.randn_like(y), "randn_like .*draws random numbers outside the run's seed"),
         (lambda y: y[:, 7], "index 7 is out of bounds"),
         (fails_without_a_word, "AssertionError"),
-        (lambda y: (y, y), r"gives a tuple .* expected \(3,\)"),
+        (lambda y: (y, y), r"gives 2 outputs as a tuple .* expected one tensor \(3,\): return one of them"),
     ],
-    ids=["functional dropout", "control flow", "index", "no message", "two outputs"],
+    ids=["dropout always", "random", "index", "no message", "two outputs"],
 )
-def test_a_forward_that_cannot_be_stacked_is_refused(then: Callable[[Tensor], object], saying: str) -> None:
+def test_a_forward_that_cannot_be_trained_is_refused(then: Callable[[Tensor], object], saying: str) -> None:
     with pytest.raises(ModelError, match=saying):
         Network(Forward(then)).check((4,), 3)
+
+
+@pytest.mark.parametrize(
+    ("then", "stackable"), [(lambda y: y if y.sum() > 0 else -y, False), (lambda y: -y, True)], ids=["flow", "plain"]
+)
+def test_control_flow_that_depends_on_data_trains_client_by_client(
+    then: Callable[[Tensor], object], stackable: bool
+) -> None:
+    network = Network(Forward(then))
+    network.check((4,), 3)
+    assert network.stackable is stackable
 
 
 class Reused(nn.Module):

@@ -100,12 +100,12 @@ def test_a_replay_has_the_bits_of_the_calls_it_recorded(method: Method, together
         network, drawn = Network(module()).to("cuda"), batches(scaled().to("cuda"), [0, 1, 2], steps=3)
         start, loss = stack_of(network, 3, method), partial(method.objective, network)
         sizes = network.sizes[: len(start)] if by_parts else None
-        replay = Replay(loss, [torch.zeros_like(rows) for rows in start], *drawn.at(0), together, sizes=sizes)
+        replay = Replay(loss, [torch.zeros_like(rows) for rows in start], drawn.at(0), together, sizes=sizes)
         replay.put(start)
         for step in range(3):
             replay.gradients(*drawn.at(step))
             called = Stack(loss, start, together, sizes=sizes)
-            called.gradients(replay.x_KB, replay.y_KB)
+            called.gradients(*replay.batch_K)
             for recorded, fresh in zip(replay.leaves, called.leaves, strict=True):
                 assert recorded.grad is not None and fresh.grad is not None
                 assert torch.equal(recorded.grad, fresh.grad) and fresh.grad.abs().max() > 0

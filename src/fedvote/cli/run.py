@@ -31,7 +31,7 @@ def run(
     from fedvote.report import write_report
     from fedvote.runs.experiment import configure, warnings_for
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted
-    from fedvote.runs.progress import both_ways, watch
+    from fedvote.runs.progress import both_ways, show_network, watch
     from fedvote.runs.simulated_run import run as run_experiment
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
@@ -41,7 +41,7 @@ def run(
     done = folder.rounds_done() if resume else 0
     sent = sum(map(both_ways, folder.metrics()[:done]))
     try:
-        snapshots = run_experiment(config, folder, device=device, resume=resume)
+        snapshots = run_experiment(config, folder, device=device, resume=resume, show=show_network)
         for snapshot in watch(snapshots, config.rounds, done, sent):
             done = snapshot.round
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from fedvote.export.network_header import CODECS, DTYPES, About
 from fedvote.federation import Federation, Snapshot
 from fedvote.models import MODELS, make_model
 from fedvote.network.network import Network
+from fedvote.network.start import Start
 from fedvote.registry import check_trust, files_in
 from fedvote.runs.config import ModelConfig
 from fedvote.runs.folder import NETWORK
@@ -99,6 +100,7 @@ def save_network(
         layers=federation.network.fingerprint.hex(),
         model=model.name if model else None,
         keep_float=model.keep_float if model else None,
+        voted=[slot.name for slot in federation.network.voted],
     )
     path = Path(folder) / NETWORK
     save_tensors(path, tensors, {"about": about.text})
@@ -120,17 +122,19 @@ def load_network(
         raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run")
     with _errors_named(path):
         about, tensors = _read(path)
-    network = Network(
-        _make(path, about, tensors, trust) if module is None else module,
-        keep_float=about.keep_float if keep_float is None else keep_float,
-    )
+    module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else module
+    names = about.voted if keep_float is None else None
+    keep_float = about.keep_float if keep_float is None else keep_float
+    starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
+    either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=names) for each in starts]
+    network = either[about.layers == either[1].fingerprint.hex()]
     floats = tensors.pop("float")
     voted_bytes = tensors.pop("voted").numpy().tobytes()
     statistics = {name.removeprefix(STATISTICS): tensor for name, tensor in tensors.items()}
     found = about.layers, floats.shape, {name: tensor.shape for name, tensor in statistics.items()}
     if found != (network.fingerprint.hex(), (network.F,), network.norms):
         raise ConfigError(
-            f"{path} is of another network than {about.model if module is None else 'the module given'}: it has "
+            f"{path} is of another network than {'the module given' if module_given else about.model}: it has "
             f"{len(floats)} float weights and {len(statistics)} batch-norm statistics, expected {network.F} and "
             f"{len(network.norms)}; use the layer names and shapes and the keep_float of training"
         )

@@ -35,6 +35,7 @@ class About:
     layers: str  # fingerprint of the network
     model: str | None  # name of the network; None: it has none
     keep_float: Sequence[str] | None
+    voted: Sequence[str] | None = None  # names of the voted weights; None: as keep_float has it
 
     @property
     def text(self) -> str:
@@ -44,6 +45,7 @@ class About:
     def read(cls, text: str) -> About:
         """Parse the header. A wrong one raises a KeyError, TypeError or ValueError."""
         table = json.loads(text)
+        table = {"voted": None} | table  # earlier files have no such field
         about = cls(**{field.name: table[field.name] for field in dataclasses.fields(cls)})
         for name, (is_valid, expected) in EXPECTED.items():
             if not is_valid(value := getattr(about, name)):
@@ -76,5 +78,6 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "layers": (_string, "a fingerprint"),
     "model": (lambda value: value is None or _string(value), "a name"),
     "keep_float": (lambda value: value is None or _list_of(str)(value), "a list of names"),
+    "voted": (lambda value: value is None or _list_of(str)(value), "a list of names"),
 }
 """For each field, the check of a value and its description."""

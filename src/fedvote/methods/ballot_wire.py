@@ -29,7 +29,8 @@ class BallotWire(Wire):
     network: Network
     alphabet: Alphabet
     entropy: bool  # whether messages are entropy-coded; otherwise whole bits
-    floats: tuple[str, ...]  # names of the float tensors that travel beside the votes
+    floats_down: tuple[str, ...]  # names of the float tensors that are broadcast beside the soft vote
+    floats_up: tuple[str, ...]  # and of those that clients send beside their votes
     soft: Callable[[Message], Tensor]  # broadcast -> its normalised weights
     levels: SoftLevels
 
@@ -39,14 +40,14 @@ class BallotWire(Wire):
 
     @property
     def keeps_broadcast(self) -> bool:
-        return self.entropy
+        return self.entropy or self.floats_down != self.floats_up  # frozen floats are sent to each client once
 
     def up(self, down: Message, key: Key) -> Codecs:
         votes: Codec = PLAIN[self.alphabet](self.network.D)
         if self.entropy:
             uneven = self.levels.arcsine(int(down["levels"]) + 1)
             votes = ballot_codec(self.alphabet, down, key, self.levels.values().double().numpy() if uneven else None)
-        return {"votes": votes, **self._floats()}
+        return {"votes": votes, **{name: Float32(self.network.F) for name in self.floats_up}}
 
     def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         level: Codec
@@ -59,10 +60,16 @@ class BallotWire(Wire):
         else:
             level = Tallies(self.network.D, reference["level"], int(reference["levels"]) + 1)
         changed = IfChanged(level, reference["level"] if reference else None)
-        return {"level": changed, "levels": Integers(1), **self._floats()}
+        floats: dict[str, Codec] = {
+            name: IfChanged(Float32(self.network.F), reference[name] if reference else None)
+            if self.floats_down != self.floats_up
+            else Float32(self.network.F)
+            for name in self.floats_down
+        }
+        return {"level": changed, "levels": Integers(1), **floats}
 
     def unmoved(self, down: Message) -> Message:
-        return {"votes": self.soft(down)} | {name: down[name] for name in self.floats}
+        return {"votes": self.soft(down)} | {name: down[name] for name in self.floats_up}
 
     def _few_levels(self, reference: Message | None, key: Key | None) -> Codec:
         D = self.network.D
@@ -72,9 +79,6 @@ class BallotWire(Wire):
         counted = Key(key.seed, key.round - 1) if key else None  # the round of the ballots
         numbers_D = self.levels.numbers(counted, D, last_D.device) if counted else None
         return Levels(D, last_D, count, numbers_D)
-
-    def _floats(self) -> dict[str, Codec]:
-        return {name: Float32(self.network.F) for name in self.floats}
 
 
 def ballot_codec(alphabet: Alphabet, down: Message, key: Key, values_L: Expected | None = None) -> EntropyVotes:

@@ -8,6 +8,7 @@ it is broadcast: fewer bits, more noise. Either way the server continues from ex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from fedvote.aggregate.mean import weighted_sum
+from fedvote.aggregate.median import median
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
@@ -52,6 +54,7 @@ Votes = Literal["binary", "ternary"]
 SignRounding = Literal["likeliest", "random"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
@@ -71,7 +74,8 @@ class FedVote(Method):
     sign_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `sign_share`
     sign_rounding: SignRounding = "likeliest"  # the vote in that share; or "random": rounded at random in every step
     deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
-    train_float: bool = False  # train and average the float weights; false: they stay as the shared seed made them
+    train_float: bool = False  # train and average the float weights; false: they stay as they start
+    float_lr: float = 0.003  # the learning rate of float weights that train
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,6 +90,8 @@ class FedVote(Method):
         if self.grid <= self.levels:
             raise ConfigError(f"levels is {self.levels}, expected fewer than the {self.grid} levels of the grid")
         self.soft_levels  # noqa: B018 - checks them
+        if not 0 < self.float_lr < math.inf:
+            raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
 
     @property
     def alphabet(self) -> Alphabet:
@@ -96,7 +102,8 @@ class FedVote(Method):
         return SoftLevels(self.levels, self.level_rounding, self.level_spacing, self.p_min)
 
     def init(self, network: Network, clients: int) -> State:
-        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation
+        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones as well: dividing
+        # by more loses more of a trained network, dividing by less keeps an untrained one from learning
         soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
         state = {
             "level": to_level(soft_D, self.grid),
@@ -111,16 +118,21 @@ class FedVote(Method):
             state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
         if self._carries:
             state["carried"] = torch.zeros_like(soft_D)
+        if network.given:
+            state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
         memory = self.reputation.init(clients)
         return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
 
     def broadcast(self, state: State) -> Message:
-        return {name: state[name] for name in ("level", "levels", *self._floats)}
+        floats = ("float",) if self.train_float or GIVEN in state else ()
+        return {name: state[name] for name in ("level", "levels", *floats)}
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
         phi, K = self.normalisation, batches.clients
+        if not self.train_float and "float" in down:
+            network = network.with_floats(down["float"])
 
         # h_m^(k,0) = phi^-1(2 p^(k) - 1)
         latent_D = phi.inverse(self.soft(down))
@@ -130,9 +142,10 @@ class FedVote(Method):
             share = self.sign_share * self.sign_schedule.at(keys[0].round, batches.rounds)
             # beside the weights, so that a GPU's recording serves every share; nothing trains it
             start.append(latent_D.new_full((K, 1), min(max(share, 0.0), 1.0)))
+        rates = (self.lr, *(self.float_lr for _ in self._floats))
 
         # h_m^(k,t+1) = h_m^(k,t) - eta grad_h f_m(phi(h_m^(k,t)); xi_m^(k,t)),  t = 0 .. tau - 1
-        latent_KD, *trained = descend(self, network, start, batches)[: 1 + len(self._floats)]
+        latent_KD, *trained = descend(self, network, start, batches, rates)[: 1 + len(self._floats)]
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
         up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
@@ -173,7 +186,10 @@ class FedVote(Method):
         }
 
     def wire(self, network: Network) -> BallotWire:
-        return BallotWire(network, self.alphabet, self.coding == "entropy", self._floats, self.soft, self.soft_levels)
+        down = ("float",) if self.train_float or network.given else ()
+        return BallotWire(
+            network, self.alphabet, self.coding == "entropy", down, self._floats, self.soft, self.soft_levels
+        )
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
@@ -236,8 +252,14 @@ class FedVote(Method):
         soft_VD = tally(votes_KD, lambda_K, self.alphabet)
         same = torch.equal(verdict.hard_K, verdict.soft_K)
         hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, self.alphabet)
-        floats = {} if float_KF is None else {"float": weighted_sum(lambda_K / lambda_K.sum(), float_KF)}
+        floats = {} if float_KF is None else {"float": self._merged_floats(float_KF, lambda_K)}
         return self.next_state(state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+
+    def _merged_floats(self, floats_KF: Tensor, lambda_K: Tensor) -> Tensor:
+        """The mean; under a reputation rule the median of the clients that count: no rule judges float weights."""
+        if rule_of(self) is None:
+            return weighted_sum(lambda_K / lambda_K.sum(), floats_KF)
+        return median(floats_KF[lambda_K > 0])
 
     @property
     def _carries(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -56,6 +57,8 @@ class FloatWire(Wire):
 @dataclass(frozen=True)
 class FloatMethod(Method):
     """A method whose server keeps float weights. Subclasses define `local`, `merge` and `wire`."""
+
+    float_only: ClassVar[bool] = True
 
     def init(self, network: Network, clients: int) -> State:
         return {"voted": network.start.voted, "float": network.start.floats}

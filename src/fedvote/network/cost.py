@@ -67,7 +67,7 @@ def costs(module: nn.Module, shape: Sequence[int], classes: int, keep_float: Seq
     Products outside layers, as in attention, count as float products for all kinds of weights. Batch norm costs one
     addition an output, and with votes also one multiplication, since its scale cannot be folded into votes.
     """
-    network = Network(module, keep_float=keep_float)
+    network = Network(module, keep_float=keep_float, shape=shape)
     with _attention_as_products():
         network.check(shape, classes)
         layers = _layers(network, shape)

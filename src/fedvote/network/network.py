@@ -2,14 +2,15 @@
 
 Clients vote on the weights of all convolutions and linear layers except those kept float (Section VI of the paper: the
 last layer stays float, is initialised from the shared seed and is not trained). Batch norm is static: it normalises by
-the batch, or by statistics that `calibrate` measured.
+the batch, or by statistics that `calibrate` measured. Dropout follows from the run's key (dropout.py).
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -17,16 +18,19 @@ from math import prod
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import State, Weights
-from fedvote.errors import ModelError, reason
+from fedvote.errors import ModelError
+from fedvote.network.dropout import KeyedDropout
 from fedvote.network.products import as_products
-from fedvote.network.static_batch_norm import StaticBatchNorm, with_recording_norms, with_static_norms
+from fedvote.network.start import Start, draw
+from fedvote.network.static_batch_norm import has_affine_norms, with_recording_norms, with_static_norms
+from fedvote.network.trial import try_out
 from fedvote.network.validate import problems, refuse
-from fedvote.network.voted_weights import VOTABLE, votable_weights
+from fedvote.network.voted_weights import votable_weights
 from fedvote.randomness import Key
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -60,27 +64,61 @@ class Network:
         seed: int = 0,
         keep_float: Sequence[str] | None = None,
         loss: Loss = F.cross_entropy,
+        *,
+        vote: Sequence[str] = (),
+        start: Start = "seed",
+        shape: Sequence[int] | None = None,
+        votes: bool = True,
+        voted: Sequence[str] | None = None,
     ):
-        """`keep_float`: names of layers (with * and ?) whose weights are not voted on; None: the last linear layer."""
+        """`keep_float`: names of layers (with * and ?) whose weights are not voted on; None: the last layer.
+
+        `vote`: names of further weights to vote on, such as `attention.in_proj_weight`. `start`: the seed draws the
+        weights, and batch norm has no parameters; or they are those of the module. `shape`: of one input, to find the
+        last layer by a run; without it, it is the last linear layer registered. `votes`: whether the method votes; if
+        not, any network will do. `voted`: the names of exactly the voted weights, if they are known.
+        """
         refuse(problems(module))
-        self._tracking = with_recording_norms(module)
-        self._batch = with_static_norms(self._tracking)
+        self.drops_norms = start == "seed" and has_affine_norms(module)
+        self._tracking = with_recording_norms(module, affine=start == "given")
+        self._batch = with_static_norms(self._tracking).train()
         self._loss = loss
         self._half = False
         self.compiled = False
+        self.stackable = True  # whether many clients can share one call, by vmap
+        self.dropout = False  # whether training draws dropout masks
+        self._noise: Tensor | None = None  # of the call in progress
         self._operations: dict[torch.Size, int] = {}
-        voted = votable_weights(self._batch, keep_float)
+        names = self._votable(module, keep_float, vote, shape, votes) if voted is None else voted
+        parameters = dict(self._batch.named_parameters())
+        self.voted = _slots({name: parameters[name] for name in parameters if name in names})
+        self.floats = _slots({name: parameters[name] for name in parameters if name not in names})
+        self.D = self.voted[-1].stop if self.voted else 0
+        self.F = self.floats[-1].stop if self.floats else 0
+        self.brings_weights = start == "given"
+        # weights that clients cannot make from the seed
+        self.given = list(parameters) if start == "given" else draw(self._batch, Key(seed))
+        parameters = dict(self._batch.named_parameters())
+        self.start = Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
+
+    def _votable(
+        self,
+        module: nn.Module,
+        keep_float: Sequence[str] | None,
+        vote: Sequence[str],
+        shape: Sequence[int] | None,
+        votes: bool,
+    ) -> set[str]:
+        """Names of the voted weights; of a method without votes, any weights, since all are float."""
+        voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes)
+        if not voted and not votes:
+            return {name for name, _ in self._batch.named_parameters()}
         if not voted:
             raise ModelError(
                 f"{type(module).__name__} has no weights to vote on: expected at least one convolution or linear layer "
-                "besides those kept float; add one, or pass keep_float=()"
+                "besides those kept float; add one, or pass keep_float=(), or name other weights in vote"
             )
-        parameters = dict(self._batch.named_parameters())
-        self.voted = _slots({name: parameters[name] for name in parameters if name in voted})
-        self.floats = _slots({name: parameters[name] for name in parameters if name not in voted})
-        self.D = self.voted[-1].stop
-        self.F = self.floats[-1].stop if self.floats else 0
-        self.start = self._draw(Key(seed))
+        return voted
 
     def to(self, device: torch.device | str, half: bool = False, compiled: bool = False) -> Network:
         """A copy on the device. `half`: convolutions and products in bfloat16, everything else in float32.
@@ -98,6 +136,23 @@ class Network:
         """Whether both networks have the same layers and the same initial weights. Devices may differ."""
         mine, theirs = ((n.fingerprint, n.start.voted.cpu(), n.start.floats.cpu()) for n in (self, other))
         return mine[0] == theirs[0] and all(map(torch.equal, mine[1:], theirs[1:]))
+
+    def with_floats(self, floats_F: Tensor) -> Network:
+        """This network, if it starts with these float weights; otherwise a copy that does."""
+        if torch.equal(self.start.floats, floats_F):
+            return self
+        other = copy.copy(self)
+        other.start = Weights(self.start.voted, floats_F)
+        return other
+
+    @contextmanager
+    def dropping(self, noise: Tensor) -> Iterator[None]:
+        """Within it, dropout masks follow from these bits; elsewhere nothing is dropped."""
+        self._noise = noise
+        try:
+            yield
+        finally:
+            self._noise = None
 
     def as_products(self) -> Network:
         """The same function with its layers as matrix products (products.py says why)."""
@@ -163,48 +218,14 @@ class Network:
         return module.eval().requires_grad_(False)
 
     def check(self, shape: Sequence[int], classes: int) -> None:
-        """Run one client and a stack of two on random inputs. A failure is a ModelError that names the layer."""
-        path: list[str] = []
+        """Try the network on random inputs: see trial.py."""
         trial = copy.deepcopy(self)
-        for name, layer in (*trial._tracking.named_modules(), *trial._batch.named_modules()):
-            layer.register_forward_pre_hook(lambda _, __, name=name: path.append(name))
-        x = torch.rand((2, 2, *shape), generator=Key(0).torch("trial")).to(self.start.voted.device)
-        stack = self.start.voted.expand(2, -1), self.start.floats.expand(2, -1)
-        try:
-            trial.calibrate(self.start, x[0])
-            path.clear()
-            y: object = vmap(trial)(*stack, x)
-        except Exception as error:
-            where = f"layer {path[-1]!r}" if path and path[-1] else "its forward"
-            raise ModelError(
-                f"the network fails at {where} on inputs of shape {tuple(shape)}: {reason(error)}"
-            ) from error
-        norms = [name for name, layer in trial._batch.named_modules() if isinstance(layer, StaticBatchNorm)]
-        if twice := [name for name in norms if path.count(name) > 1]:
-            raise ModelError(
-                f"batch norm {', '.join(twice)} runs more than once in a forward pass, expected once: its statistics "
-                "are of one place; use a separate batch norm in every place"
-            )
-        if not isinstance(y, Tensor) or y.shape != (2, 2, classes):
-            got = f"outputs of shape {tuple(y.shape[2:])}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
-            raise ModelError(
-                f"the network gives {got} for one input of shape {tuple(shape)}, "
-                f"but the data has {classes} classes: expected ({classes},); change the network's last layer"
-            )
-
-    def _draw(self, key: Key) -> Weights:
-        """Initial weights: Kaiming from this key alone, biases zero, other parameters as the module has them."""
-        generator = key.torch("init")
-        for layer in self._batch.modules():
-            if isinstance(layer, VOTABLE):
-                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
-        parameters = dict(self._batch.named_parameters())
-        return Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
+        run = try_out(trial, shape, classes)
+        self.stackable, self.dropout = run.stackable, run.dropout
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
-        with torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
+        keyed = KeyedDropout(self._noise) if self.dropout else nullcontext()
+        with keyed, torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y
 

@@ -1,9 +1,8 @@
-"""Find the layers of a network that cannot be trained by vote."""
+"""Find the layers of a network that cannot be trained in a federation."""
 
 from __future__ import annotations
 
 from torch import nn
-from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
@@ -13,17 +12,18 @@ from fedvote.network.voted_weights import VOTABLE
 
 
 def problems(module: nn.Module) -> list[str]:
-    """One sentence, with the fix, for every layer that cannot be trained by vote."""
+    """One sentence, with the fix, for every layer that cannot be trained."""
     found = []
     for name, layer in module.named_modules():
         kind, where = type(layer).__name__, name or "the network itself"
         if any(is_lazy(tensor) for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
             found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
             continue
-        if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
-            found.append(f"{where} ({kind}) is recurrent and cannot run as a stack of clients: build it from nn.Linear")
-        if isinstance(layer, _DropoutNd) and layer.p > 0:
-            found.append(f"{where} ({kind}) draws random numbers outside the run's seed: remove it or set p=0")
+        if isinstance(layer, nn.RNNBase) and layer.dropout > 0:
+            found.append(
+                f"{where} ({kind}) drops between its layers by random numbers outside the run's seed: set dropout=0, "
+                "and put nn.Dropout between recurrent layers of their own"
+            )
         if isinstance(layer, nn.RReLU):
             found.append(f"{where} (RReLU) draws random numbers outside the run's seed: use nn.LeakyReLU")
         if isinstance(layer, nn.SyncBatchNorm):
@@ -40,4 +40,4 @@ def problems(module: nn.Module) -> list[str]:
 
 def refuse(found: list[str]) -> None:
     if found:
-        raise ModelError(f"{len(found)} layer(s) cannot be trained by vote: " + "; ".join(found))
+        raise ModelError(f"{len(found)} layer(s) cannot be trained: " + "; ".join(found))

@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from fedvote.errors import ModelError
+from fedvote.network.head import head
+from fedvote.randomness import Key
 
 VOTABLE = (
     nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
 )  # fmt: skip
-"""Layers whose weights can be voted on."""
+"""Layers whose weights are voted on, unless they are kept float."""
 
 
-def votable_weights(module: nn.Module, keep_float: Sequence[str] | None) -> set[str]:
-    """Names of the voted weights. A weight shared with a layer kept float stays float. `keep_float`: see Network."""
-    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, VOTABLE)}
+def votable_weights(
+    module: nn.Module,
+    keep_float: Sequence[str] | None,
+    vote: Sequence[str] = (),
+    shape: Sequence[int] | None = None,
+    unclear: bool = False,
+) -> set[str]:
+    """Names of the voted weights. A weight shared with a layer kept float stays float.
+
+    `keep_float`, `vote`, `shape`: see Network. `unclear`: accept a network whose last layer is not clear.
+    """
+    for name, patterns in (("keep_float", keep_float), ("vote", vote)):
+        if isinstance(patterns, str):
+            raise ModelError(f"{name} is {patterns!r}, expected a list of names: pass {name}=[{patterns!r}]")
+    layers: dict[str, nn.Module] = {n: layer for n, layer in module.named_modules() if isinstance(layer, VOTABLE)}
     if keep_float is None:
-        linear = [name for name, layer in layers.items() if isinstance(layer, nn.Linear)]
-        keep_float = (linear or list(layers))[-1:]
+        keep_float = _last(module, layers, shape, unclear)
     for pattern in keep_float:
         if not any(fnmatchcase(name, pattern) for name in layers):
             raise ModelError(
                 f"keep_float names {pattern!r}, expected a layer with weights; there are: {', '.join(layers)}"
             )
     kept = {id(layer.weight) for name, layer in layers.items() if any(fnmatchcase(name, p) for p in keep_float)}
-    voted = {id(layer.weight) for layer in layers.values()} - kept
+    voted = {id(layer.weight) for layer in layers.values()} - kept | _named(module, vote)
     return {name for name, parameter in module.named_parameters() if id(parameter) in voted}
+
+
+def _last(module: nn.Module, layers: dict[str, nn.Module], shape: Sequence[int] | None, unclear: bool) -> list[str]:
+    """The layer that stays float: the last one that runs; without a shape to run it on, the last linear one."""
+    found = None
+    if shape is not None:
+        try:
+            found = head(module, layers, trial_inputs(2, shape))
+        except ModelError:
+            if not unclear:
+                raise
+    if found is None:
+        linear = [name for name, layer in layers.items() if isinstance(layer, nn.Linear)]
+        found = (linear or list(layers))[-1:]
+    return found
+
+
+def _named(module: nn.Module, vote: Iterable[str]) -> set[int]:
+    """The ids of the weights that `vote` names, by their own name or by their layer's."""
+    weights = {name: p for name, p in module.named_parameters(remove_duplicate=False) if p.ndim > 1}
+    found: set[int] = set()
+    for pattern in vote:
+        fits = {n for n in weights if fnmatchcase(n, pattern) or fnmatchcase(n.rpartition(".")[0], pattern)}
+        if not fits:
+            raise ModelError(
+                f"vote names {pattern!r}, expected a weight of two axes or more; there are: {', '.join(weights)}"
+            )
+        found |= {id(weights[name]) for name in fits}
+    return found
+
+
+def trial_inputs(count: int, shape: Sequence[int]) -> Tensor:
+    """Random inputs of the data's shape, on which a network is tried."""
+    return torch.rand((count, *shape), generator=Key(0).torch("trial"))

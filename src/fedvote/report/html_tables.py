@@ -93,6 +93,16 @@ def rounds_table(run: Run) -> Html:
     return table(head, [round_row(record, columns) for record in run.rounds], "numbers")
 
 
+def network_table(run: Run) -> Html | None:
+    """Every layer, what happens to it, and its bits; None for runs of earlier versions."""
+    if run.network is None:
+        return None
+    head = ["Layer", "Shape", "Weights", "", "Bits up", "On device"]
+    notes = [tag("p", run.network.total), *(tag("p", f"Warning: {warning}.") for warning in run.network.warnings)]
+    layers = table(head, run.network.layers, "numbers")
+    return join(*notes, tag("details", tag("summary", f"{len(run.network.layers)} layers as a table"), layers))
+
+
 def round_row(record: Record, columns: Sequence[str]) -> list[str]:
     values = [ROUND_COLUMNS[key][1](number(record, key)) for key in columns]
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]

@@ -7,7 +7,15 @@ from importlib.resources import files
 from string import Template
 
 from fedvote.report.headline import Headline, headlines
-from fedvote.report.html_tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
+from fedvote.report.html_tables import (
+    comparison_table,
+    configuration,
+    events_table,
+    network_table,
+    rounds_table,
+    seeds_table,
+    written,
+)
 from fedvote.report.markup import Html, join, markup, tag
 from fedvote.report.measured import method_measurements
 from fedvote.report.run_page import Run
@@ -131,6 +139,7 @@ def details(runs: Sequence[Run]) -> list[Html]:
     return [
         *each_run(runs, "Vote weights", vote_weights),
         *each_run(runs, "Votes that did not count", events_table),
+        *each_run(runs, "Network", network_table),
         *each_run(runs, "Rounds", lambda run: folded(run) if run.rounds else None),
         section("Configuration", configuration(runs)),
     ]

@@ -27,11 +27,21 @@ class Clients:
 
 
 @dataclass(frozen=True)
+class Network:
+    """The summary of the network when the run began: rows of layers, totals and warnings."""
+
+    layers: tuple[tuple[str, ...], ...]  # name, shape, weights, role, bits up, bits on the device
+    total: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Run:
     name: str
     config: Mapping[str, Any]
     rounds: tuple[Record, ...]
     clients: Clients | None
+    network: Network | None = None
 
     def setting(self, *path: str) -> Any:
         """One value of the configuration, or None if there is no such key."""
@@ -93,7 +103,9 @@ def read_run(folder: Path, name: str) -> Run:
                 "give the folder that `fedvote run --out` wrote."
             )
     config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
-    return Run(name, with_judge(read_config(config), folder), read_rounds(metrics), read_clients(clients))
+    network = read_network(folder / "environment.json")
+    configured = with_judge(read_config(config), folder)
+    return Run(name, configured, read_rounds(metrics), read_clients(clients), network)
 
 
 def with_judge(config: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -116,6 +128,26 @@ def read_rounds(path: Path) -> tuple[Record, ...]:
     """The finished rounds in order. If a resumed run repeated a round, the last line counts."""
     by_round = {record["round"]: record for record in read_records(path)}
     return tuple(by_round[index] for index in sorted(by_round))
+
+
+def read_network(path: Path) -> Network | None:
+    """The network's summary; None if the file has none, as of earlier versions, or cannot be read."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))["network"]
+        layers = tuple(
+            (
+                str(layer["name"]),
+                " x ".join(map(str, layer["shape"])),
+                f"{layer['weights']:,}",
+                str(layer["role"]),
+                f"{layer['bits_up']:.3g}",
+                f"{layer['bits_device']:.3g}",
+            )
+            for layer in raw["layers"]
+        )
+        return Network(layers, str(raw["total"]), tuple(map(str, raw["warnings"])))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def read_clients(path: Path) -> Clients | None:

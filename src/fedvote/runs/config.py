@@ -61,10 +61,14 @@ class Inputs:
 @dataclass(frozen=True)
 class ModelConfig:
     name: str = "digits-cnn"  # a network, or your own as FILE.py:NAME
-    keep_float: tuple[str, ...] | None = None  # layers that stay float, not voted on; not given: the last linear layer
+    keep_float: tuple[str, ...] | None = None  # layers that stay float, not voted on; not given: the last layer
+    vote: tuple[str, ...] = ()  # further weights to vote on, such as attention.in_proj_weight
+    start: str = "seed"  # the seed draws the initial weights; "given": as the network has them; or a file of weights
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", absolute_name(self.name))
+        if self.start not in ("seed", "given"):
+            object.__setattr__(self, "start", str(Path(self.start).resolve()))
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,10 @@ def federation(
         )
     data = with_validation(config, data or dataset(config.data.name))
     module = make_model(config.model.name, data.shape, len(data.classes))
+    model = config.model
     return Federation.of(
-        module, data, config.method, config, owned=owned, keep_float=config.model.keep_float,
+        module, data, config.method, config,
+        owned=owned, keep_float=model.keep_float, vote=model.vote, start=model.start,
         augment=config.data.augment, device=device,
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from fedvote.data.show import class_counts
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
+from fedvote.network.summary import Summary
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, depends_on_rounds, read
 from fedvote.runs.environment import environment as this_machine
@@ -196,12 +197,15 @@ class RunFolder:
     def _unwritable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be written ({error}): choose another folder with --out")
 
-    def describe(self, federation: Federation, judged_by: Mapping[str, Any] | None = None) -> None:
+    def describe(
+        self, federation: Federation, judged_by: Mapping[str, Any] | None = None, summary: Summary | None = None
+    ) -> None:
         """Write environment.json, and clients.json if the clients' data are on this machine.
 
         `judged_by`: the data by which the run is judged (judged_by.py).
         """
         about: dict[str, Any] = this_machine(federation.device)
+        about["network"] = (summary or federation.summary()).as_json()
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
         if federation.data_elsewhere:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fedvote.federation import Snapshot
+from fedvote.network.summary import Summary
 
 
 def watch(
@@ -19,6 +20,19 @@ def watch(
     `done` rounds and `sent` bytes, in both directions, came before.
     """
     yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, sent, title)
+
+
+def show_network(summary: Summary) -> None:
+    """Print what happens to each layer, in a terminal; elsewhere, only the warnings."""
+    if not sys.stderr.isatty():
+        for warning in summary.warnings:
+            print(f"fedvote: {warning}", file=sys.stderr)
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    console.print(summary.table())
+    console.print(summary.total, *(f"Warning: {warning}." for warning in summary.warnings), sep="\n", highlight=False)
 
 
 def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: int, title: str) -> Iterator[Snapshot]:

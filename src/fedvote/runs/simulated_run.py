@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fedvote.core import Dataset
 from fedvote.engines.simulate import Simulation
 from fedvote.federation import Snapshot
+from fedvote.network.summary import Summary
 from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation, record
 from fedvote.runs.folder import RunFolder
@@ -14,18 +15,26 @@ from fedvote.runs.judged_by import check_same_data, judged_by
 
 
 def run(
-    config: Config, folder: RunFolder, *, device: str = "auto", resume: bool = False, data: Dataset | None = None
+    config: Config,
+    folder: RunFolder,
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    data: Dataset | None = None,
+    show: Callable[[Summary], None] = lambda _: None,
 ) -> Iterator[Snapshot]:
     """Run a configuration into a folder; yields each snapshot once its round is on disk.
 
-    `data`: the configuration's dataset, if it is loaded already.
+    `data`: the configuration's dataset, if it is loaded already; `show` is called with the summary of the network.
     """
     planned = federation(config, device, data)
     folder.check_data(planned)
     check_same_data(folder, judged := judged_by(config.data.name, planned.data))
     since = folder.claim(config, resume)
     try:
-        folder.describe(planned, judged)
+        summary = planned.summary()
+        folder.describe(planned, judged, summary)
+        show(summary)
         yield from record(planned, folder, since, Simulation(planned).run(since))
     finally:
         folder.release()

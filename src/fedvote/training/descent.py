@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fedvote import contracts
 from fedvote.core import Batches
@@ -59,7 +60,7 @@ class Stack:
         self.rate = None if rate is None else torch.tensor(rate, device=start[0].device)
         loss = loss if compiled else partial(_scalar, loss)
         # compile vmap as well: inside vmap, a compiled function would run uncompiled
-        self.losses: Loss = (lambda *arguments: vmap(loss)(*arguments)) if together else loss
+        self.losses: Loss = partial(_stacked, loss) if together else loss
         if rate is not None:
             self.losses = partial(_step, self.losses)
         if compiled:
@@ -73,6 +74,15 @@ class Stack:
             calls = [[[block[k] for block in blocks] for blocks in self._blocks] for k in range(self.clients)]
         self.weights = [[_leaves(parts, whole=sizes is None) for parts in vectors] for vectors in calls]
         self.leaves = [leaf for weights in self.weights for leaf in _flat(weights)]
+
+    def groups(self, rates: Sequence[float] | None) -> list[Any]:
+        """The leaves for an optimiser; with `rates`, those of each weight vector have their own learning rate."""
+        if not rates or len(self.weights[0]) == 1:
+            return self.leaves
+        return [
+            {"params": [leaf for weights in self.weights for leaf in _flat([weights[vector]])], "lr": rate}
+            for vector, rate in zip(range(len(self.weights[0])), rates, strict=False)
+        ]
 
     def put(self, start: Sequence[Tensor]) -> None:
         """Overwrite the weights in place, with those of as many clients or fewer."""
@@ -89,26 +99,33 @@ class Stack:
     def _parts(self, stacks: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         return [rows.split(sizes, dim=1) for rows, sizes in zip(stacks, self._sizes, strict=True)]
 
-    def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
+    def gradients(self, x_KB: Tensor, *others_K: Tensor) -> None:
         """Store in every leaf the gradient of its client's loss on that client's batch."""
         with torch.enable_grad():
             if self.together:
-                self._gradients_of(0, x_KB, y_KB)
+                self._gradients_of(0, x_KB, *others_K)
             else:
                 x_KB = channels_last(x_KB) if x_KB.ndim == IMAGES else x_KB
                 for client in range(self.clients):
-                    self._gradients_of(client, x_KB[client], y_KB[client])
+                    self._gradients_of(client, x_KB[client], *(each[client] for each in others_K))
 
-    def _gradients_of(self, call: int, x_B: Tensor, y_B: Tensor) -> None:
+    def _gradients_of(self, call: int, *batch: Tensor) -> None:
         weights = self.weights[call]
         if self.rate is not None:
             with torch.no_grad():
-                self.losses(self.rate, *weights, x_B, y_B)
+                self.losses(self.rate, weights, *batch)
             return
-        leaves, loss = _flat(weights), self.losses(*weights, x_B, y_B)
+        leaves, loss = _flat(weights), self.losses(*weights, *batch)
         loss = loss.sum() if self.together else loss
         for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = None if gradient is None else gradient.contiguous()  # fused optimisers need it
+
+
+def _stacked(loss: Loss, *arguments: Any) -> Tensor:
+    """The losses of all clients in one call."""
+    with sdpa_kernel(SDPBackend.MATH):  # fused kernels of attention cannot be stacked
+        losses: Tensor = vmap(loss)(*arguments)
+        return losses
 
 
 def _scalar(loss: Loss, *arguments: Any) -> Tensor:
@@ -120,11 +137,10 @@ def _scalar(loss: Loss, *arguments: Any) -> Tensor:
     return value
 
 
-def _step(losses: Loss, rate: Tensor, *arguments: Any) -> Tensor:
+def _step(losses: Loss, rate: Tensor, weights: Sequence[Vector], *batch: Tensor) -> Tensor:
     """Take one step of SGD and return the sum of the losses before it. One function compiles to fewer passes."""
-    *weights, x, y = arguments
     total: Tensor
-    gradients, total = grad_and_value(lambda given: losses(*given, x, y).sum())(weights)
+    gradients, total = grad_and_value(lambda given: losses(*given, *batch).sum())(list(weights))
 
     # theta <- theta - eta grad f(theta)
     for leaf, gradient in zip(_flat(weights), _flat(gradients), strict=True):
@@ -142,18 +158,42 @@ def _flat(weights: Sequence[Vector]) -> list[Tensor]:
     return [leaf for weight in weights for leaf in ([weight] if isinstance(weight, Tensor) else weight)]
 
 
-def descend(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
-    """Train from `start`, tensors of shape (K, n): one step of the method's optimiser on every batch."""
+def descend(
+    method: Method,
+    network: Network,
+    start: Sequence[Tensor],
+    batches: Batches,
+    rates: Sequence[float] | None = None,
+) -> list[Tensor]:
+    """Train from `start`, tensors of shape (K, n): one step of the method's optimiser on every batch.
+
+    `rates`: the learning rate of each tensor of `start`, if they differ; not given: the method's.
+    """
     if not batches.steps:
         return [rows.clone() for rows in start]
-    if start[0].is_cuda:
+    if start[0].is_cuda and network.stackable:
         from fedvote.training.replay import replay_for  # needs a GPU
 
-        return _train(method, replay_for(method, network, start, batches), batches, _empty_like(start))
+        replay = replay_for(method, network, start, batches, same_rate=not rates or len(start) == 1)
+        return _train(method, replay, batches, _empty_like(start), rates)
     if is_small(network, batches.at(0)[0][0]):
-        stack = Stack(partial(method.objective, network), start, sizes=parts_of(method, network, start))
-        return _train(method, stack, batches, _empty_like(start))
-    return _client_by_client(method, network, start, batches)
+        stack = Stack(loss_of(method, network), start, sizes=parts_of(method, network, start))
+        return _train(method, stack, batches, _empty_like(start), rates)
+    return _client_by_client(method, network, start, batches, rates)
+
+
+def loss_of(method: Method, network: Network) -> Loss:
+    """One client's loss: (*weights, x_B, y_B), and then the bits of its dropout, if the network has dropout."""
+    objective = partial(method.objective, network)
+    if not network.dropout:
+        return objective
+
+    def dropped(*arguments: Any) -> Tensor:
+        *others, noise = arguments
+        with network.dropping(noise):
+            return objective(*others)
+
+    return dropped
 
 
 def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Sequence[Sequence[int]] | None:
@@ -169,19 +209,22 @@ def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Seque
 
 
 def is_small(network: Network, x_B: Tensor) -> bool:
-    """Whether one client's step is too little work for a call of its own."""
-    return network.operations(x_B) < (SMALL_COMPILED if network.compiled and x_B.is_cuda else SMALL)
+    """Whether one client's step is too little work for a call of its own, and clients can share one."""
+    limit = SMALL_COMPILED if network.compiled and x_B.is_cuda else SMALL
+    return network.stackable and network.operations(x_B) < limit
 
 
 def _empty_like(start: Sequence[Tensor]) -> list[Tensor]:
     return [torch.empty(rows.shape, dtype=rows.dtype, device=rows.device) for rows in start]
 
 
-def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) -> list[Tensor]:
+def _train(
+    method: Method, stack: Stack, batches: Batches, ended: list[Tensor], rates: Sequence[float] | None
+) -> list[Tensor]:
     """Take all steps; write each client's weights after its last step to `ended`, and return it."""
     chosen, optimizer = optimizer_of(method, batches.rate), None
     if stack.rate is None:
-        optimizer = chosen.make(stack.leaves)
+        optimizer = chosen.make(stack.groups(rates and [rate * batches.rate for rate in rates]))
     else:
         stack.rate.fill_(chosen.lr)
     for step in range(batches.steps):
@@ -195,7 +238,9 @@ def _train(method: Method, stack: Stack, batches: Batches, ended: list[Tensor]) 
     return ended
 
 
-def _client_by_client(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> list[Tensor]:
+def _client_by_client(
+    method: Method, network: Network, start: Sequence[Tensor], batches: Batches, rates: Sequence[float] | None
+) -> list[Tensor]:
     """Train clients one at a time on every core."""
     ended = _empty_like(start)
     networks: SimpleQueue[Network] = SimpleQueue()
@@ -206,8 +251,8 @@ def _client_by_client(method: Method, network: Network, start: Sequence[Tensor],
         first, last = ([rows[client : client + 1] for rows in stack] for stack in (start, ended))
         try:
             with torch.no_grad():
-                stack = Stack(partial(method.objective, mine), first, together=False, sizes=sizes)
-                _train(method, stack, batches.of(client), last)
+                stack = Stack(loss_of(method, mine), first, together=False, sizes=sizes)
+                _train(method, stack, batches.of(client), last, rates)
         finally:
             networks.put(mine)
 

@@ -34,7 +34,7 @@ class LocalOptimizer:
         """The learning rate of plain SGD; None for any other optimiser."""
         return self.lr if self.name == "SGD" and not self.options else None
 
-    def make(self, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
+    def make(self, parameters: Sequence[Tensor] | Sequence[Mapping[str, Any]]) -> torch.optim.Optimizer:
         if self.name not in ELEMENTWISE:
             raise ConfigError(
                 f"optimizer {self.name!r} is not one of the element-wise optimisers of torch.optim; "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from fedvote.core import Batches
 from fedvote.network.network import Network, channels_last
-from fedvote.training.descent import IMAGES, Loss, Stack, is_small, parts_of
+from fedvote.training.descent import IMAGES, Loss, Stack, is_small, loss_of, parts_of
 from fedvote.training.optimizer import optimizer_of
 
 if TYPE_CHECKING:
@@ -38,16 +37,16 @@ class Replay(Stack):
         self,
         loss: Loss,
         start: Sequence[Tensor],
-        x_KB: Tensor,
-        y_KB: Tensor,
+        batch_K: Sequence[Tensor],
         together: bool,
         compiled: bool = False,
         sizes: Sequence[Sequence[int]] | None = None,
         rate: float | None = None,
     ):
         super().__init__(loss, start, together, compiled, sizes, rate)
+        x_KB, *others_K = batch_K
         images = x_KB.ndim == IMAGES and not together
-        self.x_KB, self.y_KB = (channels_last(x_KB) if images else x_KB).clone(), y_KB.clone()
+        self.batch_K = [each.clone() for each in (channels_last(x_KB) if images else x_KB, *others_K)]
         self._streams = [torch.cuda.Stream() for _ in range(1 if together else STREAMS)]
         recording = torch.cuda.Stream()
         recording.wait_stream(torch.cuda.current_stream())
@@ -61,21 +60,21 @@ class Replay(Stack):
         self.put(start)  # the runs above may have taken steps
         del self.losses  # not called again, and it holds the network
 
-    def gradients(self, x_KB: Tensor, y_KB: Tensor) -> None:
-        self.x_KB[: len(x_KB)] = x_KB
-        self.y_KB[: len(y_KB)] = y_KB
+    def gradients(self, x_KB: Tensor, *others_K: Tensor) -> None:
+        for kept, new in zip(self.batch_K, (x_KB, *others_K), strict=True):
+            kept[: len(new)] = new
         self._graph.replay()
 
     def _compute(self) -> None:
         if self.together:
-            super().gradients(self.x_KB, self.y_KB)
+            super().gradients(*self.batch_K)
             return
         current = torch.cuda.current_stream()
         for stream in self._streams:
             stream.wait_stream(current)
         for client in range(self.clients):
             with torch.cuda.stream(self._streams[client % len(self._streams)]), torch.enable_grad():
-                self._gradients_of(client, self.x_KB[client], self.y_KB[client])
+                self._gradients_of(client, *(each[client] for each in self.batch_K))
         for stream in self._streams:
             current.wait_stream(stream)
 
@@ -95,8 +94,13 @@ class Recorded:
 _recordings: WeakKeyDictionary[Network, list[Recorded]] = WeakKeyDictionary()
 
 
-def replay_for(method: Method, network: Network, start: Sequence[Tensor], batches: Batches) -> Replay:
-    """A recording with the weights of `start`: one of an earlier round if it fits, else a new one."""
+def replay_for(
+    method: Method, network: Network, start: Sequence[Tensor], batches: Batches, same_rate: bool = True
+) -> Replay:
+    """A recording with the weights of `start`: one of an earlier round if it fits, else a new one.
+
+    `same_rate`: whether all weights have the method's learning rate.
+    """
     batch, inputs = batches.index_KSB.shape[2], batches.examples.x
     shapes = [*((rows.shape[1:], rows.dtype) for rows in start), ((batch, *inputs.shape[1:]), inputs.dtype)]
     recordings = _recordings.setdefault(network, [])
@@ -105,14 +109,14 @@ def replay_for(method: Method, network: Network, start: Sequence[Tensor], batche
             recorded.replay.put(start)
             return recorded.replay
     del recordings[: len(recordings) - RECORDINGS + 1]
-    x_KB, y_KB = batches.at(0)
-    together = is_small(network, x_KB[0])
+    batch_K = batches.at(0)
+    together = is_small(network, batch_K[0][0])
     shaped = network.as_products() if network.compiled and together else network
     if network.compiled:
         torch.compiler.reset()  # earlier functions are recorded; they would only count towards the compiler's limit
     sizes = parts_of(method, network, start)
-    rate = optimizer_of(method).plain_rate if network.compiled and together else None
-    replay = Replay(partial(method.objective, shaped), start, x_KB, y_KB, together, network.compiled, sizes, rate)
+    rate = optimizer_of(method).plain_rate if network.compiled and together and same_rate else None
+    replay = Replay(loss_of(method, shaped), start, batch_K, together, network.compiled, sizes, rate)
     recordings.append(Recorded(method, shapes, replay))
     return replay
 

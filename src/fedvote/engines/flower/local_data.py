@@ -9,6 +9,7 @@ own data, such a node is refused.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,8 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
             "this node names no data, but the server tests on its own data: start the node with its training data, "
             """--node-config 'data="FOLDER"', or start the job without `data`."""
         )
+    if config.model.start not in ("seed", "given"):  # a file that the server alone needs: its first message is whole
+        config = dataclasses.replace(config, model=dataclasses.replace(config.model, start="given"))
     if not where:
         return federation(config, device)
     x, y, *held_out = _call(where, "data") if _is_function(where) else _own(Path(where))

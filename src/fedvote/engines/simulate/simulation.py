@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -35,6 +36,8 @@ def simulate(
     method: Method | None = None,
     *,
     keep_float: Sequence[str] | None = None,
+    vote: Sequence[str] = (),
+    start: str | Path | Mapping[str, Tensor] = "given",
     owned: Sequence[Tensor] | None = None,
     augment: Sequence[str | Augmentation] = (),
     device: str = "auto",
@@ -42,18 +45,22 @@ def simulate(
 ) -> Simulation:
     """Train a federation in this process. Iterate over what it returns: a snapshot after every round.
 
-    network: any nn.Module of convolutions and linear layers; it is copied, never changed
+    network: any nn.Module; it is copied, never changed. FedVote votes on its convolutions and linear layers
     data: made by fedvote.from_arrays or fedvote.from_torch
     method: how clients and server train; not given: FedVote()
-    keep_float: names of layers (with * and ?) that stay float; not given: the last linear layer, or the last layer
+    keep_float: names of layers (with * and ?) that stay float; not given: the last layer on the way to the output
+    vote: names of further weights to vote on, such as attention.in_proj_weight or embedding
+    start: "given", the network's own weights; "seed", weights that the seed draws; or a file or state dict of weights
     owned: the indices of each client's training examples; not given: `partition` divides them
     augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
     """
     plan = Plan.of(**knobs)
-    return Simulation(
-        Federation.of(network, data, method, plan, owned=owned, keep_float=keep_float, augment=augment, device=device)
-    )
+    federation = Federation.of(
+        network, data, method, plan,
+        owned=owned, keep_float=keep_float, vote=vote, start=start, augment=augment, device=device,
+    )  # fmt: skip
+    return Simulation(federation)
 
 
 def _document(function: Callable[..., Any]) -> None:

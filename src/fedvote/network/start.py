@@ -1,0 +1,80 @@
+"""Where training starts: from weights that the seed draws, or from those that the module brings."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from fedvote.errors import ModelError, reason
+from fedvote.network.voted_weights import VOTABLE
+from fedvote.randomness import Key
+
+Start = Literal["seed", "given"]
+
+
+def draw(module: nn.Module, key: Key) -> list[str]:
+    """Draw the weights of all layers from this key alone; returns the parameters that no layer can draw.
+
+    Kaiming for convolutions and linear layers, biases zero; other layers of torch by their own rule.
+    """
+    drawn: set[int] = set()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(key.number("init others"))
+        for layer in module.modules():
+            reset = getattr(layer, "reset_parameters", None) or getattr(layer, "_reset_parameters", None)
+            if callable(reset) and not isinstance(layer, VOTABLE):
+                reset()
+                drawn |= {id(parameter) for parameter in layer.parameters(recurse=False)}
+    generator = key.torch("init")
+    for layer in module.modules():
+        if isinstance(layer, VOTABLE):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+            drawn |= {id(parameter) for parameter in layer.parameters(recurse=False)}
+    return [name for name, parameter in module.named_parameters() if id(parameter) not in drawn]
+
+
+def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -> nn.Module:
+    """A copy of the module with these weights: a state dict, or a file of one (.safetensors, or torch.save's)."""
+    weights, where = (source, "the weights given") if isinstance(source, Mapping) else (_read(Path(source)), source)
+    own, other = module.state_dict(), dict(weights)
+    for name, value in own.items():
+        if name not in other:
+            raise ModelError(
+                f"{where} has no {name}, expected all weights of the network: it has {_some(other)}; "
+                "use the file of this network, or a network with the same layer names"
+            )
+        if other[name].shape != value.shape:
+            raise ModelError(
+                f"{where} has {name} of shape {tuple(other[name].shape)}, but the network has {tuple(value.shape)}: "
+                "change the network's layer, or leave the weight out and load the rest into the module yourself"
+            )
+    if foreign := other.keys() - own.keys():
+        raise ModelError(f"{where} has {_some(foreign)}, which the network has not: use the network it was saved from")
+    copied = copy.deepcopy(module)
+    copied.load_state_dict(other)
+    return copied
+
+
+def _read(path: Path) -> Mapping[str, Tensor]:
+    if not path.is_file():
+        raise ModelError(f'start is {str(path)!r}, expected "seed", "given" or a file of weights that exists')
+    try:
+        found = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
+    except Exception as error:  # a damaged pickle may raise anything
+        raise ModelError(f"{path} cannot be read ({reason(error)}): save module.state_dict() in it") from error
+    if not isinstance(found, Mapping) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise ModelError(f"{path} is no state dict, expected tensors by name: save module.state_dict() in it")
+    return found
+
+
+def _some(names: Mapping[str, Tensor] | set[str]) -> str:
+    first = sorted(names)
+    return ", ".join(first[:5]) + (f" and {len(first) - 5} more" if len(first) > 5 else "")

@@ -1,0 +1,150 @@
+"""What happens to each layer: voted on, trained as floats or frozen, and its bits on the wire and on the device."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+from fedvote.codecs import Binary, EntropyVotes, Signed, Ternary
+from fedvote.core import Codec
+from fedvote.network.network import Network
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+VOTED, TRAINED, FROZEN = "voted", "trained float", "frozen float"
+LARGE = 0.05  # share of all weights from which frozen ones get a warning
+SHOWN = 14  # rows of the printed table; further layers are added up
+
+
+@dataclass(frozen=True)
+class Layer:
+    name: str
+    shape: tuple[int, ...]
+    weights: int
+    role: str  # voted, trained float or frozen float
+    bits_up: float  # that a client sends of each weight in a round, before entropy coding
+    bits_device: float  # of each weight on the device
+
+
+@dataclass(frozen=True)
+class Summary:
+    layers: tuple[Layer, ...]
+    start: str  # where the initial weights come from
+    warnings: tuple[str, ...]
+
+    def weights(self, role: str | None = None) -> int:
+        return sum(layer.weights for layer in self.layers if role in (None, layer.role))
+
+    @property
+    def uplink_bytes(self) -> float:
+        """Of one client in one round, before entropy coding."""
+        return sum(layer.weights * layer.bits_up for layer in self.layers) / 8
+
+    @property
+    def device_bytes(self) -> float:
+        return sum(layer.weights * layer.bits_device for layer in self.layers) / 8
+
+    @property
+    def total(self) -> str:
+        roles = [f"{self.weights(role):,} {role}" for role in (VOTED, TRAINED, FROZEN) if self.weights(role)]
+        return (
+            f"{self.weights():,} weights: {', '.join(roles)}. At most {_size(self.uplink_bytes)} up a client and round "
+            f"before entropy coding, {_size(self.device_bytes)} on the device. {self.start}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "total": self.total}
+
+    def table(self) -> Table:
+        """A table for a terminal, with at most SHOWN rows."""
+        from rich.table import Table
+
+        table = Table("layer", "shape", box=None, pad_edge=False)
+        for name in ("weights", "", "bits up", "on device"):
+            table.add_column(name, justify="right" if name else "left")
+        hidden = self.layers[SHOWN - 1 :] if len(self.layers) > SHOWN else ()
+        for layer in self.layers[: len(self.layers) - len(hidden)]:
+            sides = " x ".join(map(str, layer.shape))
+            bits = (f"{bits:.3g}" for bits in (layer.bits_up, layer.bits_device))
+            table.add_row(layer.name, sides, f"{layer.weights:,}", layer.role, *bits)
+        if hidden:
+            table.add_row(f"{len(hidden)} more", "", f"{sum(layer.weights for layer in hidden):,}")
+        return table
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        text = StringIO()
+        console = Console(file=text, width=100)
+        console.print(self.table())
+        console.print(self.total, *(f"Warning: {warning}." for warning in self.warnings), sep="\n", highlight=False)
+        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def summarise(
+    network: Network, seed: int, uplink: Mapping[str, Codec], device_bits: float, float_only: bool, trains_float: bool
+) -> Summary:
+    """`uplink`: the codecs of a client's message; `device_bits`: of a voted weight in the deployed network."""
+    up = {name: _bits(codec) for name, codec in uplink.items()}
+    everywhere = sum(
+        bits * uplink[name].count / (network.D + network.F)
+        for name, bits in up.items()
+        if name not in ("votes", "voted", "float")
+    )
+    voted = VOTED if not float_only else TRAINED
+    floats = TRAINED if float_only or trains_float else FROZEN
+    bits_voted = up.get("votes", up.get("voted", 0.0)) + everywhere
+    bits_float = up.get("float", 0.0) + (everywhere if float_only else 0.0)
+    layers = [
+        *(Layer(s.name, s.shape, s.size, voted, bits_voted, device_bits) for s in network.voted),
+        *(Layer(s.name, s.shape, s.size, floats, bits_float, 32.0) for s in network.floats),
+    ]
+    return Summary(tuple(layers), _start(network, seed), tuple(_warnings(network, layers)))
+
+
+def _start(network: Network, seed: int) -> str:
+    if network.brings_weights:
+        return "Training starts from the given weights."
+    given = f", except {_names(network.given)}, as the network has it" if network.given else ""
+    return f"Seed {seed} draws the initial weights{given}."
+
+
+def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
+    found = []
+    frozen = [layer for layer in layers if layer.role == FROZEN and len(layer.shape) > 1]
+    share = sum(layer.weights for layer in frozen) / (network.D + network.F)
+    if share >= LARGE:
+        names = _names([layer.name for layer in frozen])
+        found.append(
+            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true trains them, and vote "
+            "names weights to vote on"
+        )
+    if network.drops_norms:
+        found.append('batch norm has no parameters here: start="given" keeps those of the network')
+    if not network.stackable:
+        found.append(
+            "clients train one at a time, since this network cannot run as a stack of clients: rounds are slow"
+        )
+    return found
+
+
+def _bits(codec: Codec) -> float:
+    """Bits of one value without entropy coding."""
+    if isinstance(codec, EntropyVotes):
+        return log2(len(codec.alphabet))
+    if isinstance(codec, Signed):
+        return log2(2 * codec.limit + 1)
+    return {Binary: 1.0, Ternary: 1.6}.get(type(codec), 32.0)
+
+
+def _names(names: Sequence[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _size(nbytes: float) -> str:
+    return f"{nbytes / 1e6:.3g} MB" if nbytes >= 1e6 else f"{nbytes / 1e3:.3g} kB"

@@ -1,0 +1,75 @@
+"""The summary names every layer, what happens to it, and what is frozen and large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from torch import nn
+
+from fedvote import FedAvg, FedPAQ, FedVote, simulate
+from fedvote.network.summary import FROZEN, TRAINED, VOTED, Summary
+from tests.toy import dataset, module
+
+
+def summary(method: Any, network: nn.Module | None = None, **options: Any) -> Summary:
+    made = simulate(network or module(), dataset(), method, clients=5, rounds=1, batch=8, **options)
+    return made.federation.summary()
+
+
+@pytest.mark.parametrize(
+    ("method", "roles", "up", "device"),
+    [
+        (FedVote(), [VOTED, FROZEN, FROZEN], [1, 0, 0], [1, 32, 32]),
+        (FedVote(votes="ternary", train_float=True), [VOTED, TRAINED, TRAINED], [1.585, 32, 32], [1.6, 32, 32]),
+        (FedVote(coding="plain"), [VOTED, FROZEN, FROZEN], [1, 0, 0], [1, 32, 32]),
+        (FedAvg(), [TRAINED] * 3, [32, 32, 32], [32, 32, 32]),
+        (FedPAQ(levels=3), [TRAINED] * 3, [2.807 + 32 / 111] * 3, [32, 32, 32]),
+    ],
+    ids=repr,
+)
+def test_every_layer_has_its_role_and_its_bits(
+    method: Any, roles: list[str], up: list[float], device: list[float]
+) -> None:
+    layers = summary(method).layers
+    assert [(layer.name, layer.shape) for layer in layers] == [
+        ("0.weight", (12, 6)), ("3.weight", (3, 12)), ("3.bias", (3,)),
+    ]  # fmt: skip
+    assert [layer.role for layer in layers] == roles
+    assert [layer.bits_up for layer in layers] == pytest.approx(up, abs=0.001)
+    assert [layer.bits_device for layer in layers] == device
+
+
+def test_totals_add_up_and_are_printed() -> None:
+    made = summary(FedVote(train_float=True))
+    assert made.weights() == 72 + 36 + 3 and made.weights(VOTED) == 72
+    assert made.uplink_bytes == pytest.approx((72 + 39 * 32) / 8)
+    for part in ("0.weight", "12 x 6", "trained float", "111 weights: 72 voted, 39 trained float", "given weights"):
+        assert part in str(made)
+
+
+def warnings(**options: Any) -> str:
+    return " ".join(summary(options.pop("method", FedVote()), **options).warnings)
+
+
+def test_large_frozen_weights_are_warned_of_with_the_key_that_changes_them() -> None:
+    assert "3.weight (32% of all weights) stay as they start: method.train_float=true" in warnings()
+    assert not warnings(method=FedVote(train_float=True)) and not warnings(method=FedAvg())
+    assert not warnings(keep_float=[])
+
+
+def test_norms_that_are_left_out_and_networks_that_are_slow_are_warned_of() -> None:
+    norm = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    assert 'start="given" keeps' in warnings(network=norm, start="seed") and "given" not in warnings(network=norm)
+
+    class Flow(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x if x.sum() > 0 else x + 0
+
+    assert "one at a time" in warnings(network=nn.Sequential(nn.Linear(6, 8), Flow(), nn.Linear(8, 3)))
+
+
+def test_a_long_network_is_shown_in_a_few_rows() -> None:
+    deep = nn.Sequential(*(nn.Linear(6, 6) for _ in range(20)), nn.Linear(6, 3))
+    text = str(summary(FedVote(), network=deep))
+    assert "29 more" in text and len(text.splitlines()) < 25
