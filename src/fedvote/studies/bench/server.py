@@ -2,7 +2,7 @@
 
 The ballots are random votes near the soft vote, as after a little training, and are encoded beforehand. A round is the
 server's own: replies, poll, decoders, ballot box. Nothing trains, and nothing is sent. Memory is of the server, and of
-each decoding process, beyond their start. The state is compared with the one that the simulator makes of the same votes.
+each decoding process, beyond their start. The state is compared with the one that the simulator makes of these votes.
 """
 
 from __future__ import annotations
