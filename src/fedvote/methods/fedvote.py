@@ -105,7 +105,7 @@ class FedVote(Method):
 
     def init(self, network: Network, clients: int) -> State:
         # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones as well: dividing
-        # by more loses more of a trained network, dividing by less keeps an untrained one from learning
+        # by more loses more of a trained network, dividing by less slows an untrained one down
         soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
         state = {
             "level": to_level(soft_D, self.grid),
