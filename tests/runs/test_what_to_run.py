@@ -58,7 +58,7 @@ def test_checkpoints_take_their_share_of_the_time_at_most_and_the_last_round_has
     monkeypatch.setattr("fedvote.runs.experiment.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(RunFolder, "save", save)
     monkeypatch.setattr(experiment, "save_network", lambda *_: None)
-    made: Any = SimpleNamespace(plan=SimpleNamespace(rounds=100))
+    made: Any = SimpleNamespace(plan=SimpleNamespace(rounds=100), data=dataset())
     assert [s.round for s in experiment.record(made, folder, None, rounds(), share)] == list(range(1, 101))
     assert len(folder.metrics()) == 100
     seldom = cost * (1 / share - 1) > 1
