@@ -27,6 +27,7 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
+from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.wire import Wire
 
 CPU = torch.device("cpu")
@@ -60,6 +61,7 @@ class Federation:
     plan: Plan
     device: torch.device = CPU
     hostile: tuple[int, ...] = ()  # clients that attack; the server never uses this
+    goal: Goal = CLASSES
 
     @classmethod
     def of(
@@ -88,9 +90,11 @@ class Federation:
                 raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
-        functional = Network(network, plan.seed, keep_float)
-        functional.check(data.shape, len(data.classes))
+        goal = Goal.of(plan.loss, plan.metric, data)
+        functional = Network(network, plan.seed, keep_float, goal.loss)
+        functional.check(data.shape, len(data.classes), data.task)
         _check_attack(plan.attack, method, functional)
+        _check_poison(plan.attack, data)
         _check_batches(plan, functional)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
         half_precision(place, plan.engine.precision)  # refuses a precision that the device lacks
@@ -101,7 +105,7 @@ class Federation:
             owned = [torch.as_tensor(rows) for rows in owned]
             _check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
-        return cls(functional, data, owned, method, plan, place, tuple(sorted(hostile.tolist())))
+        return cls(functional, data, owned, method, plan, place, tuple(sorted(hostile.tolist())), goal)
 
     @property
     def data_elsewhere(self) -> bool:
@@ -188,12 +192,12 @@ class Federation:
         local = self.plan.local
         return [max(1, round(local.epochs * n / local.batch)) for n in samples] if local.epochs else local.steps
 
-    def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
-        """Accuracies and loss of the models after a round; empty in rounds without evaluation."""
+    def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, Any]:
+        """Metrics and losses of the models after a round; empty in rounds without evaluation."""
         engine = self.plan.engine
         if snapshot.round % engine.evaluate_every and snapshot.round != self.plan.rounds:
             return {}
-        return judge(network, self.method.models(snapshot.state), test, calibration, engine.test_batch)
+        return judge(network, self.method.models(snapshot.state), test, calibration, engine.test_batch, self.goal)
 
     def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
         """Each client's share in the tally; empty if all shares are equal and no client is hostile."""
@@ -213,6 +217,14 @@ def _check_attack(attack: Attack, method: Method, network: Network) -> None:
             f"attack {type(attack).__name__} combines the messages of several clients, but with "
             f"{type(method).__name__} each message has its own scale ({', '.join(scales)}); "
             f"use an attack that works on single messages: {alone}; or another method"
+        )
+
+
+def _check_poison(attack: Attack, data: Dataset) -> None:
+    if type(attack).poison is not Attack.poison and data.task != "classification":
+        raise ConfigError(
+            f"attack {type(attack).__name__} changes classes, but the task of {data.name} is {data.task}: use an "
+            "attack that changes messages, such as inverse"
         )
 
 

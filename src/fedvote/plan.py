@@ -17,6 +17,8 @@ from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import did_you_mean, resolve_parts
+from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
+from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Carriage = Literal["weighed", "written"]
@@ -128,6 +130,8 @@ class Plan:
     attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})  # what hostile clients do
     local: LocalTraining = LocalTraining()
     engine: Computation = Computation()
+    loss: Loss = field(default=AutoLoss(), metadata={"registry": LOSSES})  # what clients minimise; auto: by the task
+    metric: Metric = field(default=AutoMetric(), metadata={"registry": METRICS})  # judges models; auto: by the task
 
     def __post_init__(self) -> None:
         _check_numbers(self, "rounds")

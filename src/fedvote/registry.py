@@ -36,6 +36,13 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     return found
 
 
+def as_class(found: Any, base: type) -> Any:
+    """A part's class. Where the contract is one function, as of a loss, a plain function becomes a class."""
+    wrap = getattr(base, "from_function", None)
+    plain = callable(found) and not isinstance(found, type) and not isinstance(found, base)
+    return wrap(found) if wrap and plain else found
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the known name that is nearest to it, if one is near."""
     close = difflib.get_close_matches(name, list(known), 1)
@@ -81,7 +88,8 @@ def resolve_parts(owner: Any) -> None:
             continue
         given, base = getattr(owner, slot.name), typing.get_type_hints(type(owner))[slot.name]
         part = slot.default if given is None else given
-        part = find(registry, part, slot.name)() if isinstance(part, str) else part
+        made = as_class(find(registry, part, slot.name) if isinstance(part, str) else part, base)
+        part = part if made is part else made()
         if not isinstance(part, base):
             known = f"a name or a {base.__name__}; known: {', '.join(registry)}"
             raise ConfigError(f"{slot.name} is {given!r}, expected {known}")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedvote.report import write_report
-from fedvote.report.measured import method_measurements, points, value_axis
+from fedvote.report.axis import value_axis
+from fedvote.report.measured import method_measurements, points
 from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]

@@ -32,16 +32,18 @@ def run(
     from fedvote.runs.folder import NETWORK, RunFolder, uncounted
     from fedvote.runs.progress import watch
     from fedvote.runs.simulated_run import run as run_experiment
+    from fedvote.tasks.goal import Shown
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume)
     for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
-    sent = sum(record.get("uplink_bytes", 0) for record in folder.metrics()[:done])
+    before = folder.metrics()[:done]
+    up, down = (sum(record.get(f"{way}link_bytes", 0) for record in before) for way in ("up", "down"))
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume)
-        for snapshot in watch(snapshots, config.rounds, done, sent):
+        for snapshot in watch(snapshots, config.rounds, done, (up, down)):
             done = snapshot.round
     except KeyboardInterrupt:
         advice = f"; resume with: fedvote run --resume --out {folder.path}" if folder.config() else ""
@@ -54,7 +56,10 @@ def run(
         why = next(iter(lost[-1]["refused"].values()))
         typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds no message counted; in the last, {why}", err=True)
     network = folder.path / NETWORK
-    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}")
+    shown = Shown.of(last)
+    deployed, floating = (shown.text(last[f"{shown.name}{suffix}"]) for suffix in ("", "_float"))
+    title = "" if shown.name == "accuracy" else f"{shown.name}: "
+    typer.echo(f"{title}deployed model {deployed}, float model {floating}")
     typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
     if len(lost) == len(records):
         raise typer.Exit(1)

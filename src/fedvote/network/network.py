@@ -21,7 +21,7 @@ from torch.func import functional_call, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import State, Weights
+from fedvote.core import State, Task, Weights
 from fedvote.errors import ModelError, reason
 from fedvote.network.products import as_products
 from fedvote.network.static_batch_norm import StaticBatchNorm, with_recording_norms, with_static_norms
@@ -162,7 +162,7 @@ class Network:
         module.load_state_dict({**parameters, **statistics}, strict=False)
         return module.eval().requires_grad_(False)
 
-    def check(self, shape: Sequence[int], classes: int) -> None:
+    def check(self, shape: Sequence[int], classes: int, task: Task = "classification") -> None:
         """Run one client and a stack of two on random inputs. A failure is a ModelError that names the layer."""
         path: list[str] = []
         trial = copy.deepcopy(self)
@@ -189,7 +189,8 @@ class Network:
             got = f"outputs of shape {tuple(y.shape[2:])}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
             raise ModelError(
                 f"the network gives {got} for one input of shape {tuple(shape)}, "
-                f"but the data has {classes} classes: expected ({classes},); change the network's last layer"
+                f"but the data has {classes} {'targets' if task == 'regression' else 'classes'}: expected "
+                f"({classes},); change the network's last layer"
             )
 
     def _draw(self, key: Key) -> Weights:

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fedvote.report.headline import NONE, decimal, headlines, percent, size, spread
+from fedvote.report.headline import NONE, decimal, headlines, percent, size, spread, writer
 from fedvote.report.lines import colour_style
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.run_page import Record, Run, number
+from fedvote.tasks.goal import Shown
 
 Keys = tuple[str, ...]
 """The path to a value in a configuration."""
 
+ACCURACY = "accuracy"  # runs that are judged by another metric have its name instead
 ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "accuracy": ("Deployed", percent),
     "accuracy_calibrated": ("Deployed, calibrated", percent),
@@ -72,27 +74,31 @@ def seeds_table(runs: Sequence[Run]) -> Html | None:
 
 def seeds_row(runs: Sequence[Run]) -> list[str]:
     def over_seeds(key: str) -> str:
-        ends = [values[-1] for run in runs if (values := run.column(key))]
-        return spread(ends) if len(ends) > 1 else NONE
+        ends = [values[-1] for run in runs if (values := run.quality(key))]
+        return spread(ends, runs[0].shown.percent) if len(ends) > 1 else NONE
 
     sent = statistics.mean(sum(run.column("uplink_bytes")) for run in runs)
     seeds = ", ".join(str(run.setting("seed")) for run in runs)
     return [
         ", ".join(run.name for run in runs),
         seeds,
-        over_seeds("accuracy"),
-        over_seeds("accuracy_float"),
+        over_seeds(""),
+        over_seeds("_float"),
         size(sent),
     ]
 
 
 def rounds_table(run: Run) -> Html:
     head = ["Round", *(heading for heading, _ in ROUND_COLUMNS.values()), "Clients"]
-    return table(head, [round_row(record) for record in run.rounds], "numbers")
+    return table(head, [round_row(record, run.shown) for record in run.rounds], "numbers")
 
 
-def round_row(record: Record) -> list[str]:
-    values = [show(number(record, key)) for key, (_, show) in ROUND_COLUMNS.items()]
+def round_row(record: Record, shown: Shown) -> list[str]:
+    def cell(key: str, show: Callable[[float | None], str]) -> str:
+        own = key.replace(ACCURACY, shown.name)
+        return (writer(shown) if key.startswith(ACCURACY) else show)(number(record, own))
+
+    values = [cell(key, show) for key, (_, show) in ROUND_COLUMNS.items()]
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
 
 

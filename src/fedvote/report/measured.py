@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from fedvote.report.axis import Axis, axis_from_zero, step_size, steps_between
+from fedvote.report.axis import axis_from_zero, value_axis
 from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, tag
 from fedvote.report.run_page import Run
@@ -35,13 +34,3 @@ def panel(name: str, runs: Sequence[Run]) -> Html:
 def points(run: Run, name: str) -> tuple[Point, ...]:
     values = [(record["round"], record.get("measured", {}).get(name)) for record in run.rounds]
     return tuple(Point(number, value, f"round {number}") for number, value in values if value is not None)
-
-
-def value_axis(values: Sequence[float]) -> Axis:
-    """An axis from zero, or from below it if values are negative."""
-    low, high = min(values), max(values)
-    if low >= 0:
-        return axis_from_zero(high)
-    step = step_size(max(high, 0) - low, 5)
-    low, high = math.floor(low / step) * step, max(math.ceil(high / step), 0) * step
-    return Axis(low, high, steps_between(low, high, step))

@@ -122,7 +122,8 @@ def tile(headline: Headline) -> Html:
 
 
 def charts(runs: Sequence[Run]) -> list[Html]:
-    lines = [by_round(runs), by_uplink(runs)] if any(run.rounds for run in runs) else []
+    metrics = dict.fromkeys(run.shown for run in runs if run.rounds)
+    lines = [chart(runs, shown) for shown in metrics for chart in (by_round, by_uplink)]
     measured = method_measurements(runs)
     return [*lines, *([measured] if measured else []), client_data(runs)]
 

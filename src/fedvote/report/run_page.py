@@ -12,6 +12,7 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.runs.folder import read_records
+from fedvote.tasks.goal import Shown
 
 Record = Mapping[str, Any]
 """One line of metrics.jsonl."""
@@ -43,6 +44,15 @@ class Run:
     def column(self, key: str) -> list[float]:
         """The values of one metric; rounds without it are left out."""
         return [value for record in self.rounds if (value := number(record, key)) is not None]
+
+    @property
+    def shown(self) -> Shown:
+        """The metric that the run is judged by."""
+        return next((Shown.of(record) for record in reversed(self.rounds) if "metric" in record), Shown())
+
+    def quality(self, suffix: str = "") -> list[float]:
+        """The metric of every round that has it; `suffix`: of which model, such as _float."""
+        return self.column(f"{self.shown.name}{suffix}")
 
     @property
     def uplink_megabytes(self) -> list[float]:

@@ -21,6 +21,8 @@ REGISTRIES = {
     "datasets": "fedvote.data:DATASETS",
     "models": "fedvote.models:MODELS",
     "partitions": "fedvote.data.partition:PARTITIONS",
+    "losses": "fedvote.tasks.losses:LOSSES",
+    "metrics": "fedvote.tasks.metrics:METRICS",
     "experiments": "fedvote.studies.experiments:EXPERIMENTS",
     "benchmarks": "fedvote.studies.bench:BENCHMARKS",
 }

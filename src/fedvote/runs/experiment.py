@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 def configure(source: str | None, settings: Sequence[str], out: Path | None, resume: bool) -> tuple[Config, RunFolder]:
     """The configuration to run, and its folder. Resuming a folder without a source takes the folder's configuration."""
+    if resume and source is None and out is None:
+        raise ConfigError("--resume names no run: give the folder of the run to resume, --resume --out DIR")
     if resume and source is None and out is not None:
         folder = RunFolder(out)
         if not folder.config_file.is_file():

@@ -17,6 +17,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from fedvote.data.show import class_counts
+from fedvote.data.strata import strata
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
 from fedvote.registry import absolute_name
@@ -209,7 +210,7 @@ class RunFolder:
             return
         counts = class_counts(federation.data, [part.numpy() for part in federation.owned])
         clients = {
-            "classes": list(federation.data.classes),
+            "classes": list(strata(federation.data)[1]),
             "counts": counts.tolist(),
             "hostile": list(federation.hostile),
         }

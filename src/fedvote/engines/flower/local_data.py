@@ -39,8 +39,9 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     if not where:
         return federation(config, device)
     x, y = _call(where, "data") if _is_function(where) else _arrays(Path(where) / "train.npz")
-    classes = [str(number) for number in range(problem.classes)]
-    data = from_arrays(x, y, x[:1], y[:1], classes=classes, mean=problem.mean, std=problem.std, name=where)
+    classes = problem.names or numbered(problem.classes)
+    about = {"mean": problem.mean, "std": problem.std, "task": problem.task, "name": where}
+    data = from_arrays(x, y, x[:1], y[:1], classes=classes, **about)  # type: ignore[arg-type]
     if data.shape != problem.shape:
         raise DataError(f"{where} has inputs of shape {data.shape}, expected {problem.shape}, as on the server.")
     if (kind := dtype_name(data.train)) != problem.dtype:
@@ -53,6 +54,11 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     everything, nothing = torch.arange(len(data.train)), torch.arange(0)
     clients = range(config.federation.clients)
     return federation(config, device, data, [everything if number == client else nothing for number in clients])
+
+
+def numbered(classes: int) -> tuple[str, ...]:
+    """The names of classes that are numbered from 0."""
+    return tuple(map(str, range(classes)))
 
 
 def dtype_name(examples: Examples) -> str:
@@ -92,7 +98,11 @@ def _test_data(folder: Path) -> Dataset:
     calibration = folder / CALIBRATION
     x, y = _arrays(calibration) if calibration.is_file() else (x_test, y_test)
     with np.load(folder / TEST) as file:
-        about = {name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file}
+        about: dict[str, Any] = {
+            name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file
+        }
+        if "task" in file:
+            about["task"] = str(file["task"])
     return from_arrays(x, y, x_test, y_test, name=str(folder), **about)
 
 

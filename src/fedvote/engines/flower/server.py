@@ -17,7 +17,7 @@ from flwr.serverapp import Grid
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.hearing import hear
-from fedvote.engines.flower.local_data import dtype_name
+from fedvote.engines.flower.local_data import dtype_name, numbered
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
@@ -163,6 +163,8 @@ def problem(federation: Federation, config: Config, folder: Path) -> Problem:
         dtype=dtype_name(train),
         own_data=federation.data_elsewhere,
         files=tuple(own_files(config).items()),
+        task=data.task,
+        names=() if data.classes == numbered(len(data.classes)) else data.classes,
     )
 
 

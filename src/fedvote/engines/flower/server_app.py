@@ -71,9 +71,9 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
 def _serve(server: Server, folder: RunFolder, since: Snapshot | None) -> None:
     """Run the rounds into the run folder, and write its report."""
     done = since.round if since else 0
-    sent = sum(line.get("uplink_bytes", 0) for line in folder.metrics())
+    up, down = (sum(line.get(f"{way}link_bytes", 0) for line in folder.metrics()) for way in ("up", "down"))
     rounds = record(server.federation, folder, since, server.run(since), share=1.0)  # a checkpoint after every round
-    for _ in watch(rounds, server.config.rounds, done, sent):
+    for _ in watch(rounds, server.config.rounds, done, (up, down)):
         pass
     write_report([folder.path], folder.path / "report.html")
 
