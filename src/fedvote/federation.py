@@ -6,6 +6,7 @@ All draws are functions of the seed, the round and the client: every engine draw
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,10 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.core import Batches, Dataset, Examples, State, Weights
+from fedvote.data import load
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, Doubt
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network.evaluate import judge
@@ -67,7 +69,7 @@ class Federation:
     def of(
         cls,
         network: nn.Module,
-        data: Dataset,
+        data: Dataset | str,
         method: Method | None = None,
         plan: Plan | None = None,
         *,
@@ -81,6 +83,7 @@ class Federation:
         (with * and ?) that are not voted on; not given: the last linear layer.
         """
         method, plan = method or FedVote(), plan or Plan()
+        data = load(data) if isinstance(data, str) else data
         for part, kind, example in (
             (network, nn.Module, "torch.nn.Sequential(...)"),
             (method, Method, "fedvote.FedAvg()"),
@@ -88,6 +91,8 @@ class Federation:
         ):
             if not isinstance(part, kind):
                 raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+        for doubt in plan.doubts():
+            warnings.warn(doubt, Doubt, stacklevel=3)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         goal = Goal.of(plan.loss, plan.metric, data)

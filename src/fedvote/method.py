@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -73,6 +73,8 @@ class Method(ABC):
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim; new in every round; must work element by element
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ... in torch's names
+
+    explains: ClassVar[Mapping[str, str]] = {}  # each number of `measure` -> "Its name: a sentence", for reports
 
     def __post_init__(self) -> None:
         resolve_parts(self)

@@ -142,6 +142,18 @@ class Plan:
         """How many clients take part in a round."""
         return self.federation.cohort or self.federation.clients
 
+    def doubts(self) -> Iterator[str]:
+        """A sentence for every setting that can run, but is probably a mistake."""
+        hostile, attack = self.federation.hostile, type(self.attack)
+        if attack is not Nothing and not hostile:
+            yield f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks"
+        if attack is Nothing and hostile and not self.federation.oracle:
+            yield f"federation.hostile is {hostile}, but there is no attack: hostile clients vote honestly"
+        if self.federation.oracle and not hostile:
+            yield "federation.oracle is true, but federation.hostile is 0: nobody is left out"
+        if self.local.epochs and self.local.steps != LocalTraining.steps:
+            yield f"local.epochs is {self.local.epochs:g}, so that local.steps = {self.local.steps} is not used"
+
     @classmethod
     def of(cls, **knobs: Any) -> Plan:
         """A plan by the names of its knobs alone: Plan.of(clients=5, steps=20)."""

@@ -20,6 +20,9 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     """Look up a name in a registry, or load the user's own part, named path/to/file.py:Name."""
     if name in registry:
         return registry[name]
+    family, _, member = name.partition(":")
+    if member and hasattr(registry.get(family), "member"):
+        return registry[family].member(member)
     file, _, attribute = name.rpartition(":")
     if not file.endswith(".py"):
         known = f"known: {', '.join(registry)}; or your own as FILE.py:NAME"

@@ -18,7 +18,7 @@ from fedvote.export.exported import Exported
 from fedvote.export.network_file import load_network
 from fedvote.randomness import Key
 from fedvote.runs.config import Config
-from fedvote.runs.experiment import dataset
+from fedvote.runs.experiment import configured_data
 from fedvote.runs.folder import RunFolder
 from fedvote.tasks.goal import Goal
 
@@ -61,4 +61,4 @@ def _with_data(run: Path) -> tuple[Config, Dataset]:
     config = RunFolder(run).config() if run.is_dir() else None
     if config is None:
         raise ConfigError(f"{run} is no run folder, so its data are unknown: give the folder with config.toml")
-    return config, dataset(config.data.name)
+    return config, configured_data(config.data)

@@ -30,6 +30,7 @@ STATISTICS = "statistics/"
 class Deployed(nn.Module):
     """A network that takes inputs as the dataset stores them (uint8, or unscaled floats) and scales them itself."""
 
+    scales_inputs = True
     mean: Tensor
     std: Tensor
 

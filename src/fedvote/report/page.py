@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 
+from fedvote.report.evaluated import evaluated
 from fedvote.report.headline import Headline, headlines
 from fedvote.report.html_tables import comparison_table, configuration, events_table, rounds_table, seeds_table, written
 from fedvote.report.markup import Html, join, markup, tag
@@ -130,6 +131,7 @@ def charts(runs: Sequence[Run]) -> list[Html]:
 
 def details(runs: Sequence[Run]) -> list[Html]:
     return [
+        *each_run(runs, "The deployed network", evaluated),
         *each_run(runs, "Vote weights", vote_weights),
         *each_run(runs, "Votes that did not count", events_table),
         *each_run(runs, "Rounds", lambda run: folded(run) if run.rounds else None),

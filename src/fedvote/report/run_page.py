@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import read_records
+from fedvote.runs.folder import EVALUATION, read_records
 from fedvote.tasks.goal import Shown
 
 Record = Mapping[str, Any]
@@ -33,6 +33,8 @@ class Run:
     config: Mapping[str, Any]
     rounds: tuple[Record, ...]
     clients: Clients | None
+    evaluation: Mapping[str, Any] = field(default_factory=dict)  # of the deployed network; empty: not evaluated yet
+    explains: Mapping[str, str] = field(default_factory=dict)  # sentences about numbers of a method of the user's own
 
     def setting(self, *path: str) -> Any:
         """One value of the configuration, or None if there is no such key."""
@@ -98,7 +100,22 @@ def read_run(folder: Path, name: str) -> Run:
                 "give the folder that `fedvote run --out` wrote."
             )
     config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
-    return Run(name, read_config(config), read_rounds(metrics), read_clients(clients))
+    evaluation, environment = read_json(folder / EVALUATION), read_json(folder / "environment.json")
+    explains = environment.get("measured") or {}
+    return Run(name, read_config(config), read_rounds(metrics), read_clients(clients), evaluation, explains)
+
+
+def read_json(path: Path) -> Mapping[str, Any]:
+    """The content of a file that may not be there; empty if it is not."""
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it is no object")
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON ({error}): delete it to leave its part out.") from error
+    return content
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedvote.core import Task
 from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
@@ -18,11 +19,16 @@ from fedvote.runs.toml_tables import apply, build, check_order
 
 @dataclass(frozen=True)
 class DataConfig:
-    name: str = "digits"  # a dataset, or FILE.py:NAME, a function that returns one made by fedvote.from_arrays
+    name: str = "digits"  # a dataset, hf:NAME, or FILE.py:NAME, a function that returns fedvote.from_arrays(...)
+    task: Task | None = None  # what targets are: classification, regression, multi-label; not given: as the data say
+    inputs: tuple[str, ...] | None = None  # of hf:NAME: columns of inputs; not given: the image, or all numbers
+    target: str | None = None  # of hf:NAME: the column of targets; not given: the one with classes
     validation: float = 0.0  # hold out this share of the training examples and evaluate on it; 0: on the test examples
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", absolute_name(self.name))
+        if (self.inputs or self.target) and not self.name.startswith("hf:"):
+            raise ConfigError(f"data.inputs and data.target name columns of hf:NAME, but data.name is {self.name!r}")
         if not 0 <= self.validation < 1:
             raise ConfigError(f"data.validation is {self.validation}, expected a share: at least 0 and less than 1")
 

@@ -20,6 +20,7 @@ from fedvote.data.show import class_counts
 from fedvote.data.strata import strata
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
+from fedvote.methods import METHODS
 from fedvote.registry import absolute_name
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, read
@@ -28,6 +29,7 @@ from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
 
 NETWORK = "network.safetensors"
+EVALUATION = "evaluation.json"
 RUN_NAME = "run-name"  # the file with the random name of a run over a network
 ELSEWHERE = "brought by clients and server"  # in environment.json: the configuration does not name the data
 LOCK = ".lock"  # an empty file, locked while a run is in progress, and never deleted
@@ -158,7 +160,8 @@ class RunFolder:
         except OSError as error:
             raise self._unwritable(error) from error
         if done < config.rounds:
-            (self.path / NETWORK).unlink(missing_ok=True)  # it is of an earlier round
+            for name in (NETWORK, EVALUATION):  # they are of an earlier round
+                (self.path / name).unlink(missing_ok=True)
         write(self.metrics_file, "".join(map(_line, kept)))
         return snapshot
 
@@ -203,6 +206,8 @@ class RunFolder:
         about: dict[str, Any] = environment(federation.device)
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
+        if (method := type(federation.method)) not in METHODS.values() and method.explains:
+            about["measured"] = dict(method.explains)
         if federation.data_elsewhere:
             about["data"] = ELSEWHERE
         write(self.environment_file, json.dumps(about, indent=2) + "\n")
@@ -278,7 +283,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def differences(a: Config, b: Config) -> list[str]:
-    left, right = _flat(as_table(a)), _flat(as_table(b))
+    left, right = flat(as_table(a)), flat(as_table(b))
     return [
         f"{k} ({left.get(k)!r} there, {right.get(k)!r} asked)" for k in {**left, **right} if left.get(k) != right.get(k)
     ]
@@ -286,7 +291,7 @@ def differences(a: Config, b: Config) -> list[str]:
 
 def own_files(config: Config) -> dict[str, str]:
     """File -> digest, of the user's Python files that a configuration names."""
-    names = [value.rpartition(":")[0] for value in _flat(as_table(config)).values() if isinstance(value, str)]
+    names = [value.rpartition(":")[0] for value in flat(as_table(config)).values() if isinstance(value, str)]
     files = [Path(name) for name in names if name.endswith(".py") and Path(name).is_file()]
     return {str(file): digest(file) for file in files}
 
@@ -295,8 +300,9 @@ def digest(file: Path) -> str:
     return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
 
 
-def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Every key of a configuration, as a.b, with its value."""
+    found: dict[str, Any] = {}
     for key, value in table.items():
-        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
-    return flat
+        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
+    return found

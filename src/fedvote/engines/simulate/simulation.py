@@ -30,7 +30,7 @@ CARRIERS: dict[str, Carry] = {"weighed": weigh, "written": write}
 
 def simulate(
     network: nn.Module,
-    data: Dataset,
+    data: Dataset | str,
     method: Method | None = None,
     *,
     keep_float: Sequence[str] | None = None,
@@ -41,7 +41,7 @@ def simulate(
     """Train a federation in this process. Iterate over what it returns: a snapshot after every round.
 
     network: any nn.Module of convolutions and linear layers; it is copied, never changed
-    data: made by fedvote.from_arrays or fedvote.from_torch
+    data: made by fedvote.from_arrays, from_torch, from_pandas or from_hugging_face; or a name: digits, hf:NAME
     method: how clients and server train; not given: FedVote()
     keep_float: names of layers (with * and ?) that stay float; not given: the last linear layer, or the last layer
     owned: the indices of each client's training examples; not given: `partition` divides them
