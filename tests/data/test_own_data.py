@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from fedvote.runs.config import parse
 from fedvote.runs.experiment import configured_data
 from fedvote.runs.toml_tables import as_table, to_toml
 
+PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 
 
@@ -314,3 +317,11 @@ def test_partitioners_divide_other_tasks_by_groups_of_targets(task: Any) -> None
         partition = fedvote.Plan.of(partition=name).partition
         parts = divide(partition, data, 5, Key(0).numpy("partition"))
         assert sorted(np.concatenate(parts).tolist()) == list(range(200))
+
+
+def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    torch.manual_seed(0)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["snapshot"].round == 3 and "'worst'" in capsys.readouterr().out

@@ -75,5 +75,15 @@ def test_unknown_trackers_and_missing_libraries_are_said(monkeypatch: pytest.Mon
     with pytest.raises(fedvote.ConfigError, match="no tracker 'wandbs'; known: tensorboard, mlflow, wandb; did you"):
         fedvote.track([], "wandbs")
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(fedvote.ConfigError, match="--track mlflow needs mlflow, which is not installed"):
-        list(fedvote.track([], "mlflow"))
+    with pytest.raises(fedvote.ConfigError, match="the tracker mlflow needs mlflow, which is not installed"):
+        fedvote.track([], "mlflow")
+
+
+def test_a_run_that_does_not_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    def refuse(_: int) -> Snapshot:
+        raise fedvote.ConfigError("no")
+
+    pytest.importorskip("torch.utils.tensorboard", reason="the extra `tensorboard` is not installed")
+    with pytest.raises(fedvote.ConfigError):
+        list(fedvote.track(map(refuse, [1]), "tensorboard", tmp_path))
+    assert not list(tmp_path.iterdir())

@@ -86,6 +86,23 @@ def test_a_client_brings_numbers_and_the_server_says_what_they_are(tmp_path: Pat
     assert client.data.task == "regression" and torch.equal(client.data.train.y, torch.from_numpy(y)[:, None])
 
 
+@pytest.mark.parametrize("own", [[7, 3, 7, 3], ["7", "3", "7", "3"]], ids=["integers", "strings"])
+def test_class_names_are_the_same_on_all_machines(own: Any, tmp_path: Path) -> None:
+    from fedvote.engines.flower.local_data import clients_site, servers_site
+    from fedvote.engines.flower.server import problem
+
+    x = np.zeros((4, 8, 8), np.uint8)
+    np.savez(tmp_path / "test.npz", x=x, y=[3, 5, 7, 5])
+    np.savez(tmp_path / "train.npz", x=x, y=own)
+    config = grid.small("local.batch=2")
+    (tmp_path / "server").mkdir()
+    np.savez(tmp_path / "server" / "test.npz", x=x, y=[3, 5, 7, 5])
+    told = problem(servers_site(config, str(tmp_path / "server"), "cpu"), config, tmp_path)
+    client = clients_site(config, told, 1, str(tmp_path), "cpu")
+    assert told.names == client.data.classes == ("3", "5", "7")
+    assert client.data.train.y.tolist() == [2, 0, 2, 0]
+
+
 def test_a_sweep_prefers_the_smaller_error(tmp_path: Path) -> None:
     metric = {"name": "rmse", "higher_is_better": False, "percent": False}
 

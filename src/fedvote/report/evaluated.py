@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from fedvote.report.headline import writer
@@ -10,6 +10,8 @@ from fedvote.report.heat import HeatMap, heat_map
 from fedvote.report.html_tables import table
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.run_page import Run
+from fedvote.report.sections import titled
+from fedvote.tasks.goal import ACCURACY, Shown
 
 MOST_ROWS = 12  # a longer table is folded
 EXPLAIN = (
@@ -45,17 +47,21 @@ def confusion(evaluation: Mapping[str, Any]) -> Html:
 
 
 def tables(run: Run, evaluation: Mapping[str, Any]) -> list[Html]:
-    """The metric by class, which in multi-label is F1, and by client; the smallest values first."""
-    show, made = writer(run.shown), []
-    for key, word in (("by_class", "class"), ("by_client", "client")):
-        values: Mapping[str, float | None] = evaluation.get(key) or {}
-        if not values:
-            continue
-        worst_first = sorted(values.items(), key=lambda item: (item[1] is None, item[1]))
-        name = "f1" if key == "by_class" and run.shown.name != "accuracy" else run.shown.name
-        marked = run.hostile if key == "by_client" else ()
-        rows = [[f"{each} (hostile)" if each in marked else each, show(value)] for each, value in worst_first]
-        content = table([word.capitalize(), name], rows, "numbers")
-        folded = tag("details", tag("summary", f"{len(rows)} rows"), content) if len(rows) > MOST_ROWS else content
-        made.append(join(tag("h3", f"{name[:1].upper()}{name[1:]} by {word}"), folded))
-    return made
+    """Accuracy by class, which in multi-label is F1, and the metric by client."""
+    by_class = ACCURACY if "confusion" in evaluation else Shown("f1", percent=False)
+    return [
+        values_table("class", evaluation.get("by_class") or {}, by_class),
+        values_table("client", evaluation.get("by_client") or {}, run.shown, run.hostile),
+    ]
+
+
+def values_table(word: str, values: Mapping[str, float | None], shown: Shown, hostile: Collection[str] = ()) -> Html:
+    """A row for each class or client, the worst first; nothing if there are none."""
+    if not values:
+        return Html()
+    sign, show = 1 if shown.higher_is_better else -1, writer(shown)
+    worst_first = sorted(values.items(), key=lambda item: (item[1] is None, sign * (item[1] or 0)))
+    rows = [[f"{each} (hostile)" if each in hostile else each, show(value)] for each, value in worst_first]
+    content = table([word.capitalize(), shown.name], rows, "numbers")
+    folded = tag("details", tag("summary", f"{len(rows)} rows"), content) if len(rows) > MOST_ROWS else content
+    return join(tag("h3", f"{titled(shown)} by {word}"), folded)

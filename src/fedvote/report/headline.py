@@ -76,10 +76,10 @@ def headlines(run: Run) -> list[Headline]:
 def accuracies(run: Run) -> list[Headline]:
     deployed, calibrated = last(run.quality()), last(run.quality("_calibrated"))
     floating, floating_calibrated = last(run.quality("_float")), last(run.quality("_float_calibrated"))
-    show, word = writer(run.shown), "" if run.shown == ACCURACY else f", {run.shown.name}"
+    show, word = writer(run.shown), "" if run.shown == ACCURACY else f"{run.shown.name}, "
     return [
-        Headline(f"Deployed model{word}", show(deployed), f"calibrated {show(calibrated)}"),
-        Headline(f"Float model{word}", show(floating), f"calibrated {show(floating_calibrated)}"),
+        Headline("Deployed model", show(deployed), f"{word}calibrated {show(calibrated)}"),
+        Headline("Float model", show(floating), f"{word}calibrated {show(floating_calibrated)}"),
     ]
 
 

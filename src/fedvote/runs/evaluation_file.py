@@ -24,14 +24,10 @@ def write_evaluation(folder: Path, federation: Federation, snapshot: Snapshot) -
     network = federation.deployed(snapshot).to(federation.device)
     data, batch = federation.data, federation.plan.engine.test_batch
     found = judged(network, data, data.test.to(federation.device), federation.goal, batch)
-    result = {name: _finite(value) for name, value in found.items()}
     whole = {
         "metric": federation.goal.metric.name,
         "classes": list(data.classes),
-        **{
-            name: value if not isinstance(value, float) or math.isfinite(value) else None
-            for name, value in result.items()
-        },
+        **{name: _finite(value) for name, value in found.items()},
         "by_client": by_client(federation, network),
     }
     write(folder / EVALUATION, json.dumps(whole) + "\n")

@@ -27,13 +27,21 @@ def track(
     """
     if name not in TRACKERS:
         raise ConfigError(f"there is no tracker {name!r}; known: {', '.join(TRACKERS)}{did_you_mean(name, TRACKERS)}")
-    return _tracked(snapshots, name, Path(folder), dict(settings or {}))
+    module, begin = TRACKERS[name]
+    try:
+        library = importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"the tracker {name} needs {name}, which is not installed: pip install '.[{name}]' in a clone"
+        ) from error
+    return _tracked(snapshots, lambda stack: begin(library, stack, Path(folder), dict(settings or {})))
 
 
-def _tracked(snapshots: Iterable[Snapshot], name: str, folder: Path, settings: dict[str, Any]) -> Iterator[Snapshot]:
+def _tracked(snapshots: Iterable[Snapshot], begin: Callable[[ExitStack], Log]) -> Iterator[Snapshot]:
     with ExitStack() as stack:
-        log = TRACKERS[name](stack, folder, settings)
+        log: Log | None = None
         for snapshot in snapshots:
+            log = log or begin(stack)  # after the first round: a run that cannot start leaves nothing behind
             log(snapshot.round, numbers(snapshot.record))
             yield snapshot
 
@@ -45,37 +53,28 @@ def numbers(record: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in flat.items() if type(value) in kinds and name != "round"}
 
 
-def _tensorboard(stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
-    writer = _library("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(folder / "tensorboard"))
+def _tensorboard(library: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
+    writer = library.SummaryWriter(str(folder / "tensorboard"))
     stack.callback(writer.close)
     writer.add_text("settings", "\n".join(f"    {key} = {value}" for key, value in settings.items()))
     return lambda round, values: [writer.add_scalar(key, value, round) for key, value in values.items()]
 
 
-def _mlflow(stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
-    mlflow = _library("mlflow", "mlflow")
-    stack.enter_context(mlflow.start_run(run_name=folder.name))
-    mlflow.log_params(settings)
-    return lambda round, values: mlflow.log_metrics(dict(values), step=round)
+def _mlflow(library: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
+    stack.enter_context(library.start_run(run_name=folder.name))
+    library.log_params(settings)
+    return lambda round, values: library.log_metrics(dict(values), step=round)
 
 
-def _wandb(stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
-    run = _library("wandb", "wandb").init(project="fedvote", name=folder.name, config=settings)
+def _wandb(library: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
+    run = library.init(project="fedvote", name=folder.name, config=settings)
     stack.callback(run.finish)
     return lambda round, values: run.log(dict(values), step=round)
 
 
-TRACKERS: dict[str, Callable[[ExitStack, Path, dict[str, Any]], Log]] = {
-    "tensorboard": _tensorboard,
-    "mlflow": _mlflow,
-    "wandb": _wandb,
+TRACKERS: dict[str, tuple[str, Callable[[Any, ExitStack, Path, dict[str, Any]], Log]]] = {
+    "tensorboard": ("torch.utils.tensorboard", _tensorboard),
+    "mlflow": ("mlflow", _mlflow),
+    "wandb": ("wandb", _wandb),
 }
-
-
-def _library(module: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"--track {extra} needs {extra}, which is not installed: pip install '.[{extra}]' in a clone"
-        ) from error
+"""Each tracker's module, and the function that begins to log."""

@@ -39,7 +39,7 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     if not where:
         return federation(config, device)
     x, y = _call(where, "data") if _is_function(where) else _arrays(Path(where) / "train.npz")
-    classes = problem.names or numbered(problem.classes)
+    classes, y = problem.names or numbered(problem.classes), _by_name(y, problem)
     about = {"mean": problem.mean, "std": problem.std, "task": problem.task, "name": where}
     data = from_arrays(x, y, x[:1], y[:1], classes=classes, **about)  # type: ignore[arg-type]
     if data.shape != problem.shape:
@@ -54,6 +54,14 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     everything, nothing = torch.arange(len(data.train)), torch.arange(0)
     clients = range(config.federation.clients)
     return federation(config, device, data, [everything if number == client else nothing for number in clients])
+
+
+def _by_name(y: Any, problem: Problem) -> Any:
+    """Integer labels as strings, if they are the names of classes; else they are the classes' numbers."""
+    labels = np.asarray(y)
+    if problem.task != "classification" or labels.dtype.kind not in "iu" or not problem.names:
+        return y
+    return labels.astype(str) if set(map(str, np.unique(labels))) <= set(problem.names) else y
 
 
 def numbered(classes: int) -> tuple[str, ...]:
