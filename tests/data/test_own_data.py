@@ -325,3 +325,10 @@ def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> Non
     names: dict[str, Any] = {}
     exec(code, names)
     assert names["snapshot"].round == 3 and "'worst'" in capsys.readouterr().out
+
+
+def test_a_folder_of_hugging_face_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "saved").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert parse("data = 'hf:saved'", "here").data.name == f"hf:{tmp_path / 'saved'}"
+    assert parse("data = 'hf:not/there'", "here").data.name == "hf:not/there"

@@ -26,11 +26,17 @@ class DataConfig:
     validation: float = 0.0  # hold out this share of the training examples and evaluate on it; 0: on the test examples
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", absolute_name(self.name))
+        object.__setattr__(self, "name", _absolute_folder(absolute_name(self.name)))
         if (self.inputs or self.target) and not self.name.startswith("hf:"):
             raise ConfigError(f"data.inputs and data.target name columns of hf:NAME, but data.name is {self.name!r}")
         if not 0 <= self.validation < 1:
             raise ConfigError(f"data.validation is {self.validation}, expected a share: at least 0 and less than 1")
+
+
+def _absolute_folder(name: str) -> str:
+    """hf:FOLDER with the folder's absolute path, which is valid everywhere; other names unchanged."""
+    prefix, _, folder = name.partition(":")
+    return f"hf:{Path(folder).resolve()}" if prefix == "hf" and Path(folder).is_dir() else name
 
 
 @dataclass(frozen=True)
