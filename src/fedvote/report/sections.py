@@ -107,8 +107,8 @@ def by_round(runs: Sequence[Run], shown: Shown = ACCURACY) -> Html:
 
 def by_uplink(runs: Sequence[Run], shown: Shown = ACCURACY) -> Html:
     title = f"{titled(shown)} by uplink"
-    place: Place = lambda run: run.uplink_megabytes  # noqa: E731
-    figure = accuracy_figure(runs, title, place, "megabytes sent by all clients", "MB", shown)
+    x_name = "megabytes sent by all clients"
+    figure = accuracy_figure(runs, title, lambda run: run.uplink_megabytes, x_name, "MB", shown)
     explain = f"{titled(shown)} against all bytes that clients have sent to the server so far."
     return section(title, figure, explain=explain)
 
