@@ -24,7 +24,7 @@ test-flower: $(DEV)
 
 # every figure and table of the paper, on small data: some minutes
 test-paper: $(DEV)
-	$(BIN)/pytest -m slow tests/studies
+	$(BIN)/pytest -m slow --numprocesses auto tests/studies
 
 # what `make wheel` built, in an environment with nothing else: a minute or two
 test-wheel: $(DEV) wheel

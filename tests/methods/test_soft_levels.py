@@ -25,6 +25,8 @@ from tests.toy import module as toy_module
 FEW: list[dict[str, Any]] = [
     {"levels": 3, "level_rounding": "random"},
     {"levels": 5, "votes": "ternary"},
+    {"levels": 3, "level_rounding": "carry"},
+    {"levels": 4, "level_rounding": "carry", "votes": "ternary", "reputation": Proportional()},
     {"levels": 4, "level_spacing": "even", "reputation": Proportional()},
     {"levels": 2, "level_rounding": "random", "votes": "ternary", "reputation": Proportional()},
     {"levels": 5, "coding": "plain", "train_float": True},
@@ -49,6 +51,32 @@ def test_the_plurality_is_of_the_exact_tally() -> None:
     """16 of 31 are a majority, and in the middle of three levels."""
     state = after(FedVote(levels=3), [15, 16, 16], 31)
     assert state["level"].tolist() == [1, 1, 1] and state["plurality"].tolist() == [-1, 1, 1]
+
+
+def test_moves_of_less_than_half_a_step_add_up_if_the_rest_is_carried() -> None:
+    """Five of 31 more votes of +1 than of -1 are 0.16, and half of a step 0.5: the fourth time they cross it."""
+    method, network = FedVote(levels=3, level_rounding="carry"), three_weights()
+    votes_KD = torch.where(torch.arange(31)[:, None] < torch.tensor([13, 18, 31]), 1, -1).to(torch.int8)
+    state, levels, rests = method.init(network, 31), [], []
+    for round in range(1, 5):
+        state = merge(method, state, {"votes": votes_KD}, range(31), Key(0, round))
+        levels.append(state["level"].tolist())
+        rests.append(state["carried"].tolist())
+    assert levels == [[1, 1, 2]] * 3 + [[0, 2, 2]]
+    assert rests[0] == pytest.approx([-5 / 31, 5 / 31, 0]) and rests[3] == pytest.approx(
+        [0.998 - 20 / 31, 20 / 31 - 0.998, 0]
+    )
+
+
+def test_broadcast_and_rest_are_the_sum_of_the_soft_vote_and_the_last_rest() -> None:
+    method, generator = FedVote(levels=5, level_rounding="carry"), Key(3).torch("votes")
+    state = method.init(three_weights(), 31)
+    for round in range(1, 6):
+        before = state["carried"]
+        votes_KD = torch.randint(2, (31, 3), generator=generator, dtype=torch.int8) * 2 - 1
+        state = merge(method, state, {"votes": votes_KD}, range(31), Key(0, round))
+        expected = (votes_KD.float().mean(0) + before).clamp(-0.998, 0.998)
+        assert (method.soft(state) + state["carried"]).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 def test_fewer_votes_than_levels_are_counted_exactly() -> None:

@@ -67,7 +67,9 @@ class FedVote(Method):
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256; 0: all that the tally has, as in the paper
-    level_rounding: Rounding = "nearest"  # of the soft vote to these levels; or "random": without bias
+    level_rounding: Rounding = (
+        "nearest"  # or "carry": and the rest is added in the next round; or "random": without bias
+    )
     level_spacing: Spacing = "arcsine"  # equally far apart for the noise of votes; or "even": in p
     coding: Coding = "entropy"  # or "plain": whole bits
     sign_share: float = 0.0  # share of the sign in the weights that clients train through; 1: the deployed network's
@@ -212,10 +214,11 @@ class FedVote(Method):
             ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
             mean_D = self.influence(self.soft(state), mean_D, ballots)
         if self._carries:
-            # r^(k): what the last broadcast's rounding left out; the rest of this one is carried on
+            # s^(k+1) = p^(k+1) + r^(k), with r^(k) the rest that the last broadcast's rounding left out
             mean_D = clip(mean_D + state["carried"], self.p_min)
         level_D, levels = self._rounded(mean_D, self.grid if bounded else self._levels(lambda_K), key)
         if self._carries:
+            # r^(k+1) = s^(k+1) - the level that is broadcast
             carried = {"carried": mean_D - clip(self.soft_levels.value(level_D, levels), self.p_min)}
         clients_K = torch.tensor(clients, device=soft_VD.device)
         recent = {}

@@ -4,6 +4,9 @@ Level j of L stands for 2 p - 1 = 2 j / (L - 1) - 1 if levels are even, and for 
 are spaced by the arcsine. The mean of K votes has a standard deviation of sqrt((1 - w^2) / K) around w, and its arcsine
 one of 1 / sqrt(K) everywhere: the noise of votes reaches the next level equally often from all of them.
 The outermost levels stand for clip(-1) and clip(1), which is where local training starts.
+
+Rounding to the nearest level forgets moves of less than half a step. `carry` keeps the rest on the server and adds it
+to the next soft vote (error feedback, Seide et al. 2014): small moves add up until a level is crossed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The server's side of a large round: ballots are fed to the code of a real server as fast as it takes them.
 
 The ballots are random votes near the soft vote, as after a little training, and are encoded beforehand. A round is the
-server's own: replies, poll, decoders, ballot box. Nothing trains, and nothing is sent. Memory is of the server and its
-decoding processes, beyond their start. The tally is compared with the state that the simulator makes of the same votes.
+server's own: replies, poll, decoders, ballot box. Nothing trains, and nothing is sent. Memory is of the server, and of
+each decoding process, beyond their start. The state is compared with the one that the simulator makes of these votes.
 """
 
 from __future__ import annotations
@@ -88,17 +88,18 @@ def _round(opened: tuple[Round, State], rule: str, files: Sequence[Path]) -> dic
         poll = Poll(1, range(len(files)), FlowerOptions(), lambda frame, k: box.put(reader(frame, k).stack, [k]))
         for process in _processes():
             peak_memory.forget_peak(process)
-        start, began = sum(map(peak_memory.resident, _processes())), time.perf_counter()
+        start, began = {process: peak_memory.resident(process) for process in _processes()}, time.perf_counter()
         for replies in _arriving(files):
             for reply in _announced(replies, reader):
                 poll.take(reply)
         heard = time.perf_counter()
         closed = box.close()
         ended = time.perf_counter()
-        peak = sum(map(peak_memory.peak, _processes()))
+        grown = {process: (peak_memory.peak(process) - before) / 1e6 for process, before in start.items()}
     return {
         "rule": rule, "clients": len(files), "weights": round.network.D, "counted": len(closed.counted),
-        "ballot_bytes": statistics.mean(file.stat().st_size for file in files), "extra_megabytes": (peak - start) / 1e6,
+        "ballot_bytes": statistics.mean(file.stat().st_size for file in files),
+        "server_megabytes": grown.pop(os.getpid()), "megabytes_a_decoder": max(grown.values(), default=0.0),
         "seconds_ballots": heard - began, "seconds_close": ended - heard,
         "same_as_simulated": _is_simulated(opened, closed.state, len(files)),
     }  # fmt: skip

@@ -8,19 +8,21 @@ from fedvote.studies.experiments.comparison import Comparison
 from fedvote.studies.experiments.hostile_clients import CLIENTS, DIGITS, settings_of_run
 from fedvote.studies.experiments.views import grid
 
-RANDOM, EVEN = "method.level_rounding=random", "method.level_spacing=even"
+RANDOM, CARRY = "method.level_rounding=random", "method.level_rounding=carry"
+EVEN = "method.level_spacing=even"
 LEVELS: dict[str, tuple[str, ...]] = {
     "all": (),
     **{f"{number} nearest": (f"method.levels={number}",) for number in (17, 9, 6, 5, 4, 3)},
     **{f"{number} nearest, even": (f"method.levels={number}", EVEN) for number in (9, 5, 4)},
     **{f"{number} random": (f"method.levels={number}", RANDOM) for number in (17, 9, 5, 4, 3, 2)},
+    **{f"{number} carried": (f"method.levels={number}", CARRY) for number in (17, 9, 6, 5, 4, 3)},
     **{f"{number} random, even": (f"method.levels={number}", RANDOM, EVEN) for number in (9, 5, 4)},
 }
 """Three and two levels have one spacing."""
 
-CANDIDATES = ("all", "9 nearest", "5 nearest", "4 nearest", "3 random")
+CANDIDATES = ("all", "9 nearest", "5 carried", "3 carried", "3 random")
 VOTES = {"equal": (), "weighted": ("method.reputation=proportional",), "ternary": ("method.votes=ternary",)}
-ATTACKED = ("all", "5 nearest", "3 random")
+ATTACKED = ("all", "3 carried", "3 random")
 HOSTILE = 15
 ATTACKS = ("inverse", "copycat 10 %", "insider", "sleeper")
 
