@@ -76,7 +76,7 @@ def test_every_field_of_a_simulated_round_is_described(folder: Path) -> None:
     (line,) = (folder / "metrics.jsonl").read_text().splitlines()
     record = json.loads(line)
     assert_described(record, SIMULATED)
-    assert SIMULATED.keys() - record.keys() == {"refused"}  # nobody was
+    assert SIMULATED.keys() - record.keys() == {"refused", "metric"}  # nobody was, and it is accuracy
     assert record["measured"].keys() == MEASURED.keys()
 
 

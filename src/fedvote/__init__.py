@@ -7,16 +7,19 @@ import fedvote.system.openmp  # noqa: F401  before torch, which the names below 
 
 if TYPE_CHECKING:
     from fedvote.core import Dataset, Examples
-    from fedvote.data.arrays import from_arrays, from_torch
+    from fedvote.data.arrays import from_arrays, from_pandas, from_torch
+    from fedvote.data.hugging_face import from_hugging_face
     from fedvote.engines.simulate import Simulation, simulate
-    from fedvote.errors import ConfigError, DataError, FedVoteError, ModelError, WireError
+    from fedvote.errors import ConfigError, DataError, Doubt, FedVoteError, ModelError, WireError
     from fedvote.export import export_c, export_onnx
     from fedvote.export.network_file import load_network, save_network
     from fedvote.federation import Federation
     from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
+    from fedvote.network.evaluation import evaluate
     from fedvote.network.network import Network
     from fedvote.plan import Plan
     from fedvote.randomness import Key
+    from fedvote.runs.track import track
 
 __version__ = "0.1.0"
 
@@ -24,6 +27,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Dataset",
+    "Doubt",
     "Eden",
     "Examples",
     "FedAvg",
@@ -40,28 +44,35 @@ __all__ = [
     "Signum",
     "Simulation",
     "WireError",
+    "evaluate",
     "export_c",
     "export_onnx",
     "from_arrays",
+    "from_hugging_face",
+    "from_pandas",
     "from_torch",
     "load_network",
     "save_network",
     "simulate",
+    "track",
 ]
 
 # Each name is imported when it is first asked for: `fedvote --help` must not wait for torch.
 _NAMES = {
     "fedvote.core": ("Dataset", "Examples"),
-    "fedvote.data.arrays": ("from_arrays", "from_torch"),
+    "fedvote.data.arrays": ("from_arrays", "from_pandas", "from_torch"),
+    "fedvote.data.hugging_face": ("from_hugging_face",),
     "fedvote.engines.simulate": ("Simulation", "simulate"),
-    "fedvote.errors": ("ConfigError", "DataError", "FedVoteError", "ModelError", "WireError"),
+    "fedvote.errors": ("ConfigError", "DataError", "Doubt", "FedVoteError", "ModelError", "WireError"),
     "fedvote.export": ("export_c", "export_onnx"),
     "fedvote.export.network_file": ("load_network", "save_network"),
     "fedvote.federation": ("Federation",),
     "fedvote.methods": ("Eden", "FedAvg", "FedPAQ", "FedVote", "FetchSGD", "SignSGD", "Signum"),
+    "fedvote.network.evaluation": ("evaluate",),
     "fedvote.network.network": ("Network",),
     "fedvote.plan": ("Plan",),
     "fedvote.randomness": ("Key",),
+    "fedvote.runs.track": ("track",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -33,16 +33,20 @@ NO_VOTE = -128
 Augment = Callable[[Tensor, Tensor], Tensor]
 """(inputs (n, ...), random numbers (n, R) from 0 to 2^24 - 1) -> changed inputs."""
 
+Task = Literal["classification", "regression", "multi-label"]
+"""What targets are: one class each, numbers, or any number of labels each."""
+TASKS: tuple[Task, ...] = get_args(Task)
+
 Length = int | Future[int]
 """A length in bytes; a Future while a coder process still counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Labelled inputs as two tensors. Bytes stay bytes until a batch is taken: x -> (x / 255 - mean) / std."""
+    """Inputs and their targets as two tensors. Bytes stay bytes until a batch is taken: x -> (x / 255 - mean) / std."""
 
     x: Tensor  # (n, channels, height, width) uint8, or any floats
-    y: Tensor  # (n,) int64
+    y: Tensor  # (n,) int64: classes; or (n, targets) float32
     mean: tuple[float, ...] = ()  # for each channel; empty: no scaling by mean and std
     std: tuple[float, ...] = ()
 
@@ -68,13 +72,14 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A classification dataset: the training and the test examples."""
+    """The training and the test examples of a task."""
 
     name: str
     train: Examples
     test: Examples
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # their names; in regression the names of the targets: one for each output of a network
     writers: Tensor | None = field(default=None, repr=False)  # (n,) int64: the writer of each example, if known
+    task: Task = "classification"
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -41,3 +41,7 @@ def reason(error: BaseException) -> str:
 
 class NoReferenceError(WireError):
     """A message that builds on a broadcast that the receiver does not have: send it the whole broadcast."""
+
+
+class Doubt(UserWarning):
+    """A request that can be met, but is probably a mistake. The command line prints it as one sentence."""

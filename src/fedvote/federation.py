@@ -6,24 +6,25 @@ All draws are functions of the seed, the round and the client: every engine draw
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.attacks.poisoned_data import poisoned_data
 from fedvote.core import Batches, Dataset, Examples, State, Weights
+from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, Doubt
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network.dropout import noise_of
@@ -36,6 +37,8 @@ from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
+from fedvote.tasks.goal import CLASSES, Goal
+from fedvote.tasks.losses import smoothed
 from fedvote.wire import Wire
 
 CPU = torch.device("cpu")
@@ -71,12 +74,13 @@ class Federation:
     hostile: tuple[int, ...] = ()  # clients that attack; the server never uses this
     secret: bytes = field(default=b"", repr=False)  # of the run: all numbers by which clients round follow from it
     augment: tuple[Augmentation, ...] = ()  # random changes of training inputs
+    goal: Goal = CLASSES
 
     @classmethod
     def of(
         cls,
         network: nn.Module,
-        data: Dataset,
+        data: Dataset | str,
         method: Method | None = None,
         plan: Plan | None = None,
         *,
@@ -92,28 +96,27 @@ class Federation:
         `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
         (with * and ?) that are not voted on; not given: the last layer. `vote`: names of further weights to vote on,
         such as attention.in_proj_weight. `start`: "given", the module's own weights; "seed", weights that the seed
-        draws; or a file or a state dict of weights. `augment`: random
-        changes of the training inputs, by name or as objects.
+        draws; or a file or a state dict of weights. `augment`: random changes of the training inputs, by name or as
+        objects.
         """
         method, plan = method or FedVote(), plan or Plan()
-        for part, kind, example in (
-            (network, nn.Module, "torch.nn.Sequential(...)"),
-            (method, Method, "fedvote.FedAvg()"),
-            (data, Dataset, "fedvote.from_arrays(...)"),
-        ):
-            if not isinstance(part, kind):
-                raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+        data = load(data) if isinstance(data, str) else data
+        _check_kinds(network, method, data)
+        for doubt in plan.doubts():
+            warnings.warn(doubt, Doubt, stacklevel=3)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
-        loss = partial(F.cross_entropy, label_smoothing=plan.local.label_smoothing)
+        goal = Goal.of(plan.loss, plan.metric, data)
+        loss = smoothed(goal.loss, plan.local.label_smoothing)
         if start not in ("seed", "given"):
             network, start = with_weights(network, start), "given"
         begin: Start = "seed" if start == "seed" else "given"
         functional = Network(
             network, plan.seed, keep_float, loss, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
         )
-        functional.check(data.shape, len(data.classes))
+        functional.check(data.shape, len(data.classes), data.task)
         _check_attack(plan.attack, method, functional)
+        _check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         _check_batches(plan, functional)
         changes = parts_of(AUGMENTATIONS, Augmentation, augment, "augment")
@@ -128,7 +131,7 @@ class Federation:
             _check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
         attackers = tuple(sorted(hostile.tolist()))
-        return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed), changes)
+        return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed), changes, goal)
 
     @property
     def data_elsewhere(self) -> bool:
@@ -253,12 +256,12 @@ class Federation:
             return [max(1, round(factor * local.epochs * n / local.batch)) for n in samples]
         return max(1, round(factor * local.steps))
 
-    def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, float]:
-        """Accuracies and loss of the models after a round; empty in rounds without evaluation."""
+    def quality(self, snapshot: Snapshot, network: Network, test: Examples, calibration: Tensor) -> dict[str, Any]:
+        """Metrics and losses of the models after a round; empty in rounds without evaluation."""
         if not self.evaluates(snapshot.round):
             return {}
         models = self.method.models(snapshot.state)
-        metrics = judge(network, models, test, calibration, self.plan.engine.test_batch)
+        metrics = judge(network, models, test, calibration, self.plan.engine.test_batch, self.goal)
         triggered = self.plan.attack.triggered(test, len(self.data.classes), self.key(0))
         if triggered is None:
             return metrics
@@ -276,6 +279,16 @@ class Federation:
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
 
 
+def _check_kinds(network: object, method: object, data: object) -> None:
+    for part, kind, example in (
+        (network, nn.Module, "torch.nn.Sequential(...)"),
+        (method, Method, "fedvote.FedAvg()"),
+        (data, Dataset, "fedvote.from_arrays(...)"),
+    ):
+        if not isinstance(part, kind):
+            raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+
+
 def _check_attack(attack: Attack, method: Method, network: Network) -> None:
     """Refuse an attack that combines messages with different scales."""
     wire = method.wire(network)
@@ -286,6 +299,17 @@ def _check_attack(attack: Attack, method: Method, network: Network) -> None:
             f"attack {type(attack).__name__} combines the messages of several clients, but with "
             f"{type(method).__name__} each message has its own scale ({', '.join(scales)}); "
             f"use an attack that works on single messages: {alone}; or another method"
+        )
+
+
+def _check_poison(attack: Attack, data: Dataset) -> None:
+    """Refuse an attack on labels where labels are no classes."""
+    kind = type(attack)
+    poisons = kind.poison is not Attack.poison or kind.poison_examples is not Attack.poison_examples
+    if poisons and data.task != "classification":
+        raise ConfigError(
+            f"attack {kind.__name__} changes classes, but the task of {data.name} is {data.task}: use an "
+            "attack that changes messages, such as inverse"
         )
 
 

@@ -76,6 +76,8 @@ class Method(ABC):
     optimizer: str = "Adam"  # of torch.optim; new in every round; must work element by element
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)  # momentum, betas, ... in torch's names
 
+    explains: ClassVar[Mapping[str, str]] = {}  # each number of `measure` -> "Its name: a sentence", for reports
+
     def __post_init__(self) -> None:
         resolve_parts(self)
         contracts.check_choices(self)

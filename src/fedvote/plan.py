@@ -17,6 +17,8 @@ from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import did_you_mean, resolve_parts
+from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
+from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -138,6 +140,8 @@ class Plan:
     attack: Attack = field(default=Nothing(), metadata={"registry": ATTACKS})  # what hostile clients do
     local: LocalTraining = LocalTraining()
     engine: Computation = Computation()
+    loss: Loss = field(default=AutoLoss(), metadata={"registry": LOSSES})  # what clients minimise; auto: by the task
+    metric: Metric = field(default=AutoMetric(), metadata={"registry": METRICS})  # judges models; auto: by the task
 
     def __post_init__(self) -> None:
         _check_numbers(self, "rounds")
@@ -147,6 +151,18 @@ class Plan:
     def cohort(self) -> int:
         """How many clients take part in a round."""
         return self.federation.cohort or self.federation.clients
+
+    def doubts(self) -> Iterator[str]:
+        """A sentence for every setting that can run, but is probably a mistake."""
+        hostile, attack = self.federation.hostile, type(self.attack)
+        if attack is not Nothing and not hostile:
+            yield f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks"
+        if attack is Nothing and hostile and not self.federation.oracle:
+            yield f"federation.hostile is {hostile}, but there is no attack: hostile clients vote honestly"
+        if self.federation.oracle and not hostile:
+            yield "federation.oracle is true, but federation.hostile is 0: nobody is left out"
+        if self.local.epochs and self.local.steps != LocalTraining.steps:
+            yield f"local.epochs is {self.local.epochs:g}, so that local.steps = {self.local.steps} is not used"
 
     @classmethod
     def of(cls, **knobs: Any) -> Plan:

@@ -20,6 +20,9 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     """Look up a name in a registry, or load the user's own part, named path/to/file.py:Name."""
     if name in registry:
         return registry[name]
+    family, _, member = name.partition(":")
+    if member and hasattr(registry.get(family), "member"):
+        return registry[family].member(member)
     file, _, attribute = name.rpartition(":")
     if not file.endswith(".py"):
         known = f"known: {', '.join(registry)}; or your own as FILE.py:NAME"
@@ -60,6 +63,13 @@ def check_trust(source: Path | str, files: Iterable[str]) -> None:
             f"{source} would run {', '.join(strange)}, which this command does not name: read it, and if you trust it, "
             "repeat the command with --trust (in a program: trust=True)"
         )
+
+
+def as_class(found: Any, base: type) -> Any:
+    """A part's class. Where the contract is one function, as of a loss, a plain function becomes a class."""
+    wrap = getattr(base, "from_function", None)
+    plain = callable(found) and not isinstance(found, type) and not isinstance(found, base)
+    return wrap(found) if wrap and plain else found
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -126,7 +136,8 @@ def parts_of(registry: Mapping[str, Any], base: type, given: Any, where: str) ->
 
 
 def _part(registry: Mapping[str, Any], base: type, given: Any, where: str) -> Any:
-    part = find(registry, given, where)() if isinstance(given, str) else given
+    made = as_class(find(registry, given, where) if isinstance(given, str) else given, base)
+    part = given if made is given else made()
     if not isinstance(part, base):
         known = f"a name or a {base.__name__}; known: {', '.join(registry)}"
         raise ConfigError(f"{where} is {given!r}, expected {known}")

@@ -64,7 +64,7 @@ def test_one_seed_gives_one_partition(partition: Partition, toy: Toy) -> None:
 
 
 def test_the_registry_makes_every_partition_from_its_fields() -> None:
-    assert list(PARTITIONS) == ["iid", "dirichlet", "uneven", "writer", "shards"]
+    assert list(PARTITIONS) == ["iid", "dirichlet", "uneven", "writer", "shards", "flwr"]
     for kind in PARTITIONS.values():
         partition = kind()
         assert kind(**dataclasses.asdict(partition)) == partition

@@ -16,11 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedvote.core import Examples
 from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import export_c
 from fedvote.export.network_file import Deployed
-from fedvote.export.onnx import accuracy, export_onnx
+from fedvote.export.onnx import export_onnx, outputs
 from fedvote.models import make_model
 from fedvote.network.network import Network
 from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
@@ -198,4 +197,4 @@ def test_accuracy_is_that_of_the_network(tmp_path: Path) -> None:
     y = network(x).argmax(1)
     y[:50] = (y[:50] + 1) % 4
     made = export_onnx(network, tmp_path / "network.onnx")
-    assert accuracy(made.path, Examples(x, y)) == 0.8
+    assert (outputs(made.path, x).argmax(1) == y.numpy()).mean() == 0.8

@@ -28,9 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_is_exported_beside_its_network_and_judged_as_the_run_judged_it(folder: Path) -> None:
-    made, accuracy = export_run(folder, test=True)
+    made, quality = export_run(folder, test=True)
     assert made.path == folder / "network.onnx" and made.votes == 12944
-    assert accuracy == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
+    assert quality["accuracy"] == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
     x = dataset("digits").test.x[:50]
     session = onnxruntime.InferenceSession(made.path, providers=["CPUExecutionProvider"])
     (logits,) = session.run(None, {"input": x.numpy()})
@@ -40,21 +40,21 @@ def test_a_run_is_exported_beside_its_network_and_judged_as_the_run_judged_it(fo
 
 @pytest.mark.skipif(not can_compile(), reason="there is no C compiler")
 def test_c_is_judged_as_well(folder: Path, tmp_path: Path) -> None:
-    _, accuracy = export_run(folder, "c", tmp_path / "network.c", test=True)
-    assert accuracy == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
+    _, quality = export_run(folder, "c", tmp_path / "network.c", test=True)
+    assert quality["accuracy"] == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
 
 
 def test_integers_take_their_ranges_from_the_training_data_of_the_run(folder: Path) -> None:
-    made, accuracy = export_run(folder, int8=True, test=True)
+    made, quality = export_run(folder, int8=True, test=True)
     assert made.path == folder / "network-int8.onnx" and made.agreement and made.agreement >= 0.9
-    assert accuracy == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"], abs=0.02)
+    assert quality["accuracy"] == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"], abs=0.02)
 
 
 def test_the_network_alone_is_enough_unless_data_are_needed(folder: Path, tmp_path: Path) -> None:
     alone = tmp_path / "network.safetensors"
     alone.write_bytes((folder / "network.safetensors").read_bytes())
-    made, accuracy = export_run(alone)
-    assert made.path == tmp_path / "network.onnx" and accuracy is None
+    made, quality = export_run(alone)
+    assert made.path == tmp_path / "network.onnx" and not quality
     for int8 in (True, False):
         with pytest.raises(ConfigError, match="is no run folder, so its data are unknown"):
             export_run(alone, int8=int8, test=not int8)

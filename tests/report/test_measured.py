@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedvote.engines.simulate import simulate
+from fedvote.methods import METHODS
 from fedvote.report import write_report
-from fedvote.report.measured import method_measurements, points, value_axis
+from fedvote.report.axis import value_axis
+from fedvote.report.measured import in_words, method_measurements, points
 from fedvote.report.run_page import read_runs
+from tests import toy
 
 MakeRun = Callable[..., Path]
 
@@ -24,6 +28,24 @@ def test_every_number_of_a_method_has_a_chart_with_a_point_a_round(make_run: Mak
     page = write_report([folder], folder / "report.html").read_text()
     assert page.count("What the method measured") == 1
     assert "drift &lt;b&gt;" in page and "drift <b>" not in page
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_number_that_a_method_measures_is_explained(name: str) -> None:
+    (snapshot,) = simulate(toy.module(), toy.dataset(), METHODS[name](), clients=3, rounds=1, steps=1, batch=8)
+    for number in snapshot.record.get("measured", {}):
+        title, _, sentence = METHODS[name].explains[number].partition(": ")
+        assert title and sentence.endswith(".") and in_words(number, []) == (title, sentence)
+
+
+def test_numbers_of_ones_own_method_are_explained_by_it(make_run: MakeRun) -> None:
+    folder = make_run(rounds=2, measured={"drift": 1.0, "speed_up": 2.0})
+    (folder / "environment.json").write_text(
+        json.dumps({"measured": {"drift": "Client drift: how far apart they are."}})
+    )
+    page = write_report([folder], folder / "report.html").read_text()
+    assert "Client drift" in page and "how far apart they are." in page
+    assert "speed up" in page and "Recorded by the method as speed_up." in page
 
 
 def test_a_run_that_measured_nothing_has_no_such_section(make_run: MakeRun) -> None:

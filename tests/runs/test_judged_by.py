@@ -50,9 +50,7 @@ def federated(tmp_path: Path) -> Path:
 def test_a_federated_run_is_exported_with_its_own_data(federated: Path, tmp_path: Path) -> None:
     data = data_of_run(RunFolder(federated))
     assert len(data.test) == 120 and data.name == str(tmp_path / "hospital")
-    _, accuracy = export_run(federated, test=True)
-    _, other = export_run(federated, test=True, data="digits")
-    assert accuracy is not None and other is not None
+    accuracy, other = (export_run(federated, test=True, data=data)[1]["accuracy"] for data in ("", "digits"))
     assert accuracy * 120 == pytest.approx(round(accuracy * 120)) and other != accuracy
 
 
@@ -101,5 +99,5 @@ def test_a_report_names_the_data_that_judged_the_run(federated: Path, tmp_path: 
 def test_held_out_examples_judge_a_run_again(tmp_path: Path) -> None:
     list(run(read("quickstart", [*SETTINGS, "data.validation=0.2"]), RunFolder(tmp_path), device="cpu"))
     assert len(data_of_run(RunFolder(tmp_path)).test) == RunFolder(tmp_path).environment()[JUDGED_BY]["examples"]
-    _, accuracy = export_run(tmp_path, test=True)
-    assert accuracy == pytest.approx(RunFolder(tmp_path).metrics()[-1]["accuracy_calibrated"])
+    _, quality = export_run(tmp_path, test=True)
+    assert quality["accuracy"] == pytest.approx(RunFolder(tmp_path).metrics()[-1]["accuracy_calibrated"])

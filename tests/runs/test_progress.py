@@ -1,25 +1,64 @@
-"""Whatever clients had to do with what is shown, it is shown as it is."""
+"""Round, metric, traffic and time left are seen at 80 columns, and words that clients sent are shown as they are."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from fedvote.federation import Snapshot
 from fedvote.runs import progress
 
+Way = Callable[..., Iterator[Snapshot]]
+WAYS: list[Way] = [progress._live, progress._plain]
 RECORD = {
-    "round": 1, "uplink_bytes": 10**6, "uplink_bits_per_weight": 0.5, "downlink_bits_per_weight": 2.0,
-    "accuracy": 0.5, "accuracy_float": 0.25, "refused": {"3": "client 3: a frame of method '[/x]'"},
+    "round": 1, "uplink_bytes": 10**6, "downlink_bytes": 3 * 10**6, "accuracy": 0.5, "accuracy_float": 0.25,
+    "refused": {"3": "client 3: a frame of method '[/x]'"},
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", [progress._live, progress._plain], ids=["live", "plain"])
+def shown(way: Way, capsys: pytest.CaptureFixture[str], rounds: int, title: str = "", **extra: Any) -> str:
+    made = Snapshot(rounds, {}, {}, RECORD | {"round": rounds} | extra)
+    assert list(way([made], rounds, 0, (0, 0), title)) == [made]
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["live", "plain"])
 def test_words_that_look_like_markup_are_words(
-    way: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    way: Way, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert callable(way)
     monkeypatch.setenv("COLUMNS", "300")
-    made = Snapshot(1, {}, {}, RECORD)
-    assert list(way([made], 1, 0, 0, "[b] and [/nothing]")) == [made]
-    shown = capsys.readouterr().err
-    assert "[/x]" in shown.replace("\n", "") and "[b] and [/nothing]" in shown
+    text = shown(way, capsys, 1, "[b] and [/nothing]")
+    assert "[/x]" in text.replace("\n", "") and "[b] and [/nothing]" in text
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["live", "plain"])
+def test_a_line_of_80_columns_has_round_metric_traffic_and_time_left(
+    way: Way, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = shown(way, capsys, 1000, uplink_bytes=123456789012, downlink_bytes=1234567890, accuracy=1.0, refused={})
+    (line,) = [line.rstrip() for line in text.splitlines() if "up 123.5 GB" in line]
+    assert len(line) <= 80 and "1000/1000" in line
+    assert "accuracy 100.0%" in line and "up 123.5 GB, down 1.235 GB" in line and line.endswith("left")
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["live", "plain"])
+def test_a_line_of_80_columns_has_the_success_of_a_backdoor_and_all_traffic(
+    way: Way, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = shown(way, capsys, 1000, accuracy=1.0, backdoor_success=1.0, refused={})
+    (line,) = [line.rstrip() for line in text.splitlines() if "1000/1000" in line and "accuracy" in line]
+    assert "accuracy 100.0%, backdoor 100.0%  4 MB" in line and line.endswith("left") and len(line) <= 80
+
+
+def test_another_metric_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    metric = {"name": "rmse", "higher_is_better": False, "percent": False}
+    assert "rmse    0.5" in shown(progress._plain, capsys, 1, metric=metric, rmse=0.5, rmse_float=0.25)
+
+
+def test_the_bytes_of_earlier_rounds_count(capsys: pytest.CaptureFixture[str]) -> None:
+    list(progress.watch([Snapshot(2, {}, {}, RECORD | {"round": 2})], 2, 1, (10**6, 0)))
+    assert "up 2 MB, down 3 MB" in capsys.readouterr().err

@@ -61,7 +61,7 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     done = [point(0.1, 0, 0.9), point(0.1, 1, 0.5), point(0.2, 0, 0.8), point(0.2, 1, 0.8)]
     assert best(done).settings == ("method.lr=0.2",)
     first, second = means(done)
-    assert (first.accuracy, second.accuracy, second.deviation) == pytest.approx((0.7, 0.8, 0))
+    assert (first.quality, second.quality, second.deviation) == pytest.approx((0.7, 0.8, 0))
     assert "70.0% ± 28.3 (2 seeds)" in str(first)
     save(done, tmp_path / "sweep.json")
     table = json.loads((tmp_path / "sweep.json").read_text())

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import click
 import typer
 
 from fedvote.cli.app import app
-from fedvote.errors import FedVoteError
+from fedvote.errors import Doubt, FedVoteError
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a user's mistake becomes one sentence and exit code 2."""
     code: Any = 0
     try:
-        code = app(arguments, prog_name="fedvote", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", Doubt)
+            warnings.showwarning = _say
+            code = app(arguments, prog_name="fedvote", standalone_mode=False)
     except FedVoteError as error:
         code = _complain(str(error))
     except OSError as error:  # a file that cannot be read or written
@@ -36,6 +40,14 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         code = _complain(where)
     sys.exit(code or 0)
+
+
+def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Show a doubt as one sentence, and any other warning as Python does."""
+    if issubclass(category, Doubt):
+        typer.echo(f"fedvote: {message}", err=True)
+    else:
+        typer.echo(warnings.formatwarning(message, category, *place[:2]), err=True)
 
 
 def _complain(sentence: str) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedvote.cli.completion import presets, run_folders
+from fedvote.cli.completion import one_of, presets, run_folders
 from fedvote.cli.options import Device, Settings, Trust
 
 
@@ -24,39 +24,61 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Run folder; default: runs/NAME.", autocompletion=run_folders)
     ] = None,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also send all numbers to tensorboard, mlflow or wandb.",
+            autocompletion=one_of("tensorboard", "mlflow", "wandb"),
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
     trust: Trust = False,
 ) -> None:
     """Train one federation; write its metrics, network and report into a run folder."""
     from fedvote.report import write_report
     from fedvote.runs.experiment import configure, warnings_for
-    from fedvote.runs.folder import NETWORK, RunFolder, uncounted
+    from fedvote.runs.folder import flat
     from fedvote.runs.progress import both_ways, show_network, watch
     from fedvote.runs.simulated_run import run as run_experiment
+    from fedvote.runs.toml_tables import as_table
+    from fedvote.runs.track import track as tracked
 
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume, trust)
     for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
-    sent = sum(map(both_ways, folder.metrics()[:done]))
+    sent = both_ways(folder.metrics()[:done])
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume, show=show_network)
+        if track:
+            snapshots = tracked(snapshots, track, folder.path, flat(as_table(config)))
         for snapshot in watch(snapshots, config.rounds, done, sent):
             done = snapshot.round
     except KeyboardInterrupt:
         advice = f"; resume with: fedvote run --resume --out {folder.path}" if folder.config() else ""
         typer.echo(f"stopped after round {done} of {config.rounds}{advice}", err=True)
         raise typer.Exit(130) from None
-    page = write_report([folder.path], folder.path / "report.html")
-    records = RunFolder(folder.path).metrics()
+    if _conclude(folder.path, write_report([folder.path], folder.path / "report.html")):
+        raise typer.Exit(1)
+
+
+def _conclude(path: Path, page: Path) -> bool:
+    """Say how the run ended, and return whether no message counted in any round."""
+    from fedvote.runs.folder import NETWORK, RunFolder, uncounted
+    from fedvote.tasks.goal import ACCURACY, Shown
+
+    records = RunFolder(path).metrics()
     last, lost = records[-1], [record for record in records if uncounted(record)]
     if lost:
         why = next(iter(lost[-1]["refused"].values()))
         typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds no message counted; in the last, {why}", err=True)
-    network = folder.path / NETWORK
-    backdoor = f", backdoor {last['backdoor_success']:.1%}" if "backdoor_success" in last else ""
-    typer.echo(f"deployed model {last['accuracy']:.1%}, float model {last['accuracy_float']:.1%}{backdoor}")
-    typer.echo(f"network: {network} ({network.stat().st_size / 1000:,.1f} kB), report: {page}")
-    if len(lost) == len(records):
-        raise typer.Exit(1)
+    shown = Shown.of(last)
+    deployed, floating = (shown.text(last[f"{shown.name}{suffix}"]) for suffix in ("", "_float"))
+    title = "" if shown.name == "accuracy" else f"{shown.name}: "
+    backdoor = f", backdoor {ACCURACY.text(last['backdoor_success'])}" if "backdoor_success" in last else ""
+    typer.echo(f"{title}deployed model {deployed}, float model {floating}{backdoor}")
+    size = (path / NETWORK).stat().st_size
+    typer.echo(f"network: {path / NETWORK} ({size / 1000:,.1f} kB), report: {page}")
+    return len(lost) == len(records)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedvote.core import Dataset
-from fedvote.data.arrays import from_arrays, from_torch
+from fedvote.data.arrays import from_arrays, from_pandas, from_torch
 from fedvote.data.cifar10 import CIFAR10
 from fedvote.data.digits import Digits
 from fedvote.data.download import Progress
 from fedvote.data.fashion_mnist import FashionMNIST
 from fedvote.data.femnist import FEMNIST
 from fedvote.data.files import File, Status
+from fedvote.data.hugging_face import PREFIX, from_hugging_face, load_hugging_face
 from fedvote.data.source import Source, data_folder
 from fedvote.errors import ConfigError, DataError
 
@@ -24,6 +25,8 @@ __all__ = [
     "check",
     "data_folder",
     "from_arrays",
+    "from_hugging_face",
+    "from_pandas",
     "from_torch",
     "get",
     "load",
@@ -39,6 +42,8 @@ DATASETS: dict[str, Source] = {
 
 def load(name: str, folder: Path | str | None = None) -> Dataset:
     """Load the named dataset from checked files; `folder` is `data_folder()` by default."""
+    if name.startswith(PREFIX):
+        return load_hugging_face(name)
     return _source(name).load(_folder(folder))
 
 
@@ -58,7 +63,7 @@ def get(name: str, folder: Path | str | None = None, progress: Progress | None =
 
 def _source(name: str) -> Source:
     if name not in DATASETS:
-        raise ConfigError(f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}.")
+        raise ConfigError(f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}, or hf:NAME.")
     return DATASETS[name]
 
 

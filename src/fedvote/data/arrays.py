@@ -1,4 +1,4 @@
-"""Datasets from a user's own arrays, tensors or torch datasets, checked once."""
+"""Datasets from a user's own arrays, tensors, tables or torch datasets, checked once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedvote.core import Dataset, Examples
+from fedvote.core import Dataset, Examples, Task
+from fedvote.data.columns import inputs, is_frame, warn_of_constants
+from fedvote.data.items import stacked
+from fedvote.data.targets import as_array, targets
 from fedvote.errors import DataError
 
 ArrayLike = np.ndarray | Tensor | Sequence[Any]
@@ -22,92 +25,88 @@ def from_arrays(
     x_test: ArrayLike,
     y_test: ArrayLike,
     *,
+    task: Task = "classification",
     classes: Sequence[str] | None = None,
     mean: Sequence[float] = (),
     std: Sequence[float] = (),
+    standardise: bool = False,
     writers: ArrayLike | None = None,
     name: str = "custom",
 ) -> Dataset:
-    """A dataset from arrays or tensors. uint8 inputs stay uint8 (training uses x / 255), others become float32.
+    """A dataset from arrays, tensors or frames. uint8 inputs stay uint8 (training uses x / 255), others become float32.
 
-    Inputs with two axes, such as grey images, get a channel axis: (h, w) becomes (1, h, w).
+    uint8 inputs with two axes, grey images, get a channel axis: (h, w) becomes (1, h, w). Other shapes stay.
+    task: classification, regression or multi-label
+    classes: names of the classes, labels or targets; not given: the labels themselves
+    mean, std: of each channel or column; inputs are scaled by (x - mean) / std
+    standardise: measure mean and std on the training inputs
     """
-    x, x2 = _inputs(x_train, "x_train"), _inputs(x_test, "x_test")
-    y, y2 = _labels(y_train, "y_train"), _labels(y_test, "y_test")
+    columns = list(x_train.columns) if is_frame(x_train) else None  # type: ignore[union-attr]
+    x, x2 = inputs(x_train, "x_train", columns), inputs(x_test, "x_test", columns)
+    y, y2, names = targets(y_train, y_test, task, classes)
     _same_length(x, y, "x_train", "y_train")
     _same_length(x2, y2, "x_test", "y_test")
     if x.shape[1:] != x2.shape[1:]:
         raise DataError(f"x_train has inputs of {_size(x)}, x_test of {_size(x2)}: give both the same shape.")
-    names = _classes(y, y2, classes)
+    if x.dtype != x2.dtype:
+        raise DataError(
+            f"x_train is {x.dtype}, x_test {x2.dtype}: give both as bytes, which are divided by 255, or none."
+        )
+    warn_of_constants(x, columns)
+    if standardise:
+        mean, std = _measured(x, mean, std)
     center, scale = _scaling(mean, std, x.shape[1])
-    writer = None if writers is None else _labels(writers, "writers")
+    writer = None if writers is None else _writers(as_array(writers, "writers"))
     if writer is not None:
         _same_length(x, writer, "x_train", "writers")
-    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer)
+    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer, task)
 
 
-def from_torch(train_dataset: Any, test_dataset: Any, **options: Any) -> Dataset:
-    """A dataset from two torch `Dataset`s of (x, y) pairs, read once. Options: see `from_arrays`."""
-    x_train, y_train = _stack(train_dataset, "train_dataset")
-    x_test, y_test = _stack(test_dataset, "test_dataset")
+def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: Any) -> Dataset:
+    """A dataset from two tables of pandas: the column `target` (or several), and all other columns as inputs.
+
+    Inputs are standardised by column, unless `standardise=False`. Other options: see `from_arrays`.
+    """
+    chosen = [target] if isinstance(target, str) else list(target)
+    parts = []
+    for frame, name in ((train, "the training table"), (test, "the test table")):
+        if not is_frame(frame):
+            raise DataError(f"{name} is a {type(frame).__name__}, expected a pandas.DataFrame.")
+        if missing := [column for column in chosen if column not in list(frame.columns)]:
+            has = ", ".join(map(str, frame.columns))
+            raise DataError(f"{name} has no column {', '.join(map(repr, missing))}; it has {has}.")
+        parts += [frame[[column for column in frame.columns if column not in chosen]]]
+        parts += [frame[target] if isinstance(target, str) else frame[chosen]]
+    if options.get("task", "classification") != "classification":
+        options.setdefault("classes", chosen)
+    return from_arrays(*parts, **({"standardise": True} | options))
+
+
+def from_torch(
+    train_dataset: Any, test_dataset: Any, *, inputs: str | int = 0, target: str | int = 1, **options: Any
+) -> Dataset:
+    """A dataset from two torch `Dataset`s, read once. Items are pairs (x, y), or dicts.
+
+    inputs, target: the keys of x and y in items that are dicts. Other options: see `from_arrays`.
+    """
+    x_train, y_train = stacked(train_dataset, "train_dataset", inputs, target)
+    x_test, y_test = stacked(test_dataset, "test_dataset", inputs, target)
     return from_arrays(x_train, y_train, x_test, y_test, **options)
 
 
-def _stack(dataset: Any, name: str) -> tuple[Tensor, Tensor]:
-    try:
-        pairs = [dataset[i] for i in range(len(dataset))]
-        xs = [_tensor(x, name) for x, _ in pairs]
-        ys = [_tensor(y, name) for _, y in pairs]
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} has no length or does not give (x, y) pairs ({error}): give a Dataset.") from error
-    if not pairs:
-        raise DataError(f"{name} is empty: give at least one (x, y) pair.")
-    if len(shapes := {tuple(x.shape) for x in xs}) > 1:
-        raise DataError(f"{name} has inputs of several shapes, {sorted(shapes)}: resize them to one.")
-    return torch.stack(xs), torch.stack(ys)
+def _writers(names: np.ndarray) -> Tensor:
+    """Whole numbers as they are; other names by their order."""
+    numbers = names if names.dtype.kind in "iu" else np.unique(names, return_inverse=True)[1]
+    return torch.from_numpy(numbers.astype(np.int64))
 
 
-def _tensor(values: Any, name: str) -> Tensor:
-    """A copy: later changes to the user's array do not reach the dataset."""
-    if isinstance(values, Tensor):
-        return values.detach().cpu().clone()
-    array = np.array(values)
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"{name} holds {array.dtype} values, expected numbers: convert them to an array or a tensor.")
-    return torch.from_numpy(array)
-
-
-def _inputs(values: Any, name: str) -> Tensor:
-    x = _tensor(values, name)
-    if x.ndim < 2 or x.numel() == 0 or x.is_complex():
-        raise DataError(f"{name} has shape {tuple(x.shape)} and {x.dtype}, expected (n, ...) real numbers with n > 0.")
-    if x.dtype != torch.uint8:
-        x = x.float()
-        if not x.isfinite().all():
-            raise DataError(f"{name} holds values that are not finite as float32: remove or replace them.")
-    return x.unsqueeze(1) if x.ndim == 3 else x
-
-
-def _labels(values: Any, name: str) -> Tensor:
-    y = _tensor(values, name)
-    if y.ndim != 1 or y.is_floating_point() or y.is_complex():
-        raise DataError(f"{name} has shape {tuple(y.shape)} and {y.dtype}, expected (n,) integers.")
-    y = y.long()
-    if len(y) and y.min() < 0:
-        raise DataError(f"{name} holds {int(y.min())}, expected integers from 0 on.")
-    return y
-
-
-def _classes(y: Tensor, y2: Tensor, classes: Sequence[str] | None) -> tuple[str, ...]:
-    present = np.unique(np.concatenate([y.numpy(), y2.numpy()])).tolist()
-    if classes is None:
-        if present != list(range(len(present))):
-            gap = f"{len(present)} labels from {present[0]} to {present[-1]}"
-            raise DataError(f"there are {gap}, expected 0 to {len(present) - 1}: renumber them, or pass `classes`.")
-        return tuple(str(label) for label in present)
-    if present[-1] >= len(classes):
-        raise DataError(f"a label is {present[-1]}, expected 0 to {len(classes) - 1} for {len(classes)} classes.")
-    return tuple(classes)
+def _measured(x: Tensor, mean: Sequence[float], std: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation of each channel or column; those that are constant are not divided."""
+    if len(mean) or len(std):
+        raise DataError("standardise measures mean and std, but they are given as well: leave one of both out.")
+    values = (x.float() / 255 if x.dtype == torch.uint8 else x).double().transpose(0, 1).flatten(1)
+    deviation = values.std(1, correction=0)
+    return values.mean(1).tolist(), torch.where(deviation > 0, deviation, 1.0).tolist()
 
 
 def _scaling(mean: Sequence[float], std: Sequence[float], channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

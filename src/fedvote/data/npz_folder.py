@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,7 +21,11 @@ def test_data(folder: Path) -> Dataset:
     calibration = folder / TRAIN
     x, y = arrays(calibration) if calibration.is_file() else (x_test, y_test)
     with np.load(folder / TEST) as file:
-        about = {name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file}
+        about: dict[str, Any] = {
+            name: np.atleast_1d(file[name]).tolist() for name in ("classes", "mean", "std") if name in file
+        }
+        if "task" in file:
+            about["task"] = str(file["task"])
     return from_arrays(x, y, x_test, y_test, name=str(folder), **about)
 
 

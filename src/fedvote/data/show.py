@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedvote.core import Dataset
+from fedvote.data.strata import strata
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,9 +20,9 @@ SHADES = " ·░▒▓█"  # none, then fifths of the largest share
 
 
 def class_counts(data: Dataset, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """(N, C): the number of examples by client and class."""
-    y = data.train.y.cpu().numpy()
-    return np.stack([np.bincount(y[part], minlength=len(data.classes)) for part in parts])
+    """(N, C): the number of examples by client and class, or other group of `strata`."""
+    y, groups = strata(data)
+    return np.stack([np.bincount(y[part], minlength=len(groups)) for part in parts])
 
 
 def picture(data: Dataset, parts: Sequence[np.ndarray]) -> RenderableType:
@@ -30,8 +31,8 @@ def picture(data: Dataset, parts: Sequence[np.ndarray]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    counts_NC = class_counts(data, parts)
-    heads, width, counts_NG = _columns(data.classes, counts_NC)
+    counts_NC, groups = class_counts(data, parts), strata(data)[1]
+    heads, width, counts_NG = _columns(groups, counts_NC)
     shares_NG = counts_NG / np.maximum(counts_NG.sum(1, keepdims=True), 1)
     largest = float(shares_NG.max())
 
@@ -42,7 +43,7 @@ def picture(data: Dataset, parts: Sequence[np.ndarray]) -> RenderableType:
     for client in range(min(len(parts), CLIENTS_SHOWN)):
         cells = "".join(_cell(share, largest, width) for share in shares_NG[client])
         table.add_row(str(client), Text(cells), str(counts_NC[client].sum()))
-    return Group(table, Text(_caption(data, len(parts), largest, len(heads))))
+    return Group(table, Text(_caption(data.name, len(groups), len(parts), largest, len(heads))))
 
 
 def _columns(classes: Sequence[str], counts_NC: np.ndarray) -> tuple[list[str], int, np.ndarray]:
@@ -64,10 +65,10 @@ def _gap(width: int) -> int:
     return int(width > 1)
 
 
-def _caption(data: Dataset, clients: int, largest: float, columns: int) -> str:
-    notes = [f"{data.name}, {clients} clients; █ is up to {largest:.0%} of a client's samples, blank is none"]
-    if columns < len(data.classes):
-        notes.append(f"a column is {-(-len(data.classes) // columns)} of {len(data.classes)} classes")
+def _caption(name: str, groups: int, clients: int, largest: float, columns: int) -> str:
+    notes = [f"{name}, {clients} clients; █ is up to {largest:.0%} of a client's samples, blank is none"]
+    if columns < groups:
+        notes.append(f"a column is {-(-groups // columns)} of {groups} classes")
     if clients > CLIENTS_SHOWN:
         notes.append(f"not shown: {clients - CLIENTS_SHOWN} more clients")
     return "\n".join(notes)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError
@@ -12,12 +16,17 @@ from fedvote.export import c, onnx
 from fedvote.export.c.compiled import can_compile
 from fedvote.export.exported import Exported
 from fedvote.export.network_file import load_network
+from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.judged_by import data_from, data_of_run
+from fedvote.tasks.goal import Goal
 
-FORMATS = {"onnx": (onnx.export_onnx, onnx.accuracy), "c": (c.export_c, c.accuracy)}
-"""Each format's functions to write a network and to measure its accuracy."""
+FORMATS: dict[str, tuple[Callable[..., Exported], Callable[[Path, Tensor], NDArray[Any]]]] = {
+    "onnx": (onnx.export_onnx, onnx.outputs),
+    "c": (c.export_c, c.outputs),
+}
+"""Each format's functions to write a network and to run it on inputs."""
 CALIBRATED_ON = 200  # training inputs that set the ranges of 8-bit activations
 
 
@@ -29,16 +38,16 @@ def export_run(
     test: bool = False,
     trust: bool = False,
     data: str = "",
-) -> tuple[Exported, float | None]:
-    """Export the network of `run`, a run folder or a network file. Returns the export and its test accuracy.
+) -> tuple[Exported, dict[str, float]]:
+    """Export the network of `run`, a run folder or a network file. Returns the export, and how it does on test data.
 
-    `int8`: 8-bit activations; `test`: measure the accuracy (else None). Both need the folder and the run's data.
+    `int8`: 8-bit activations; `test`: measure the run's metric, by its name. Both need the folder and the run's data.
     `trust`: run the FILE.py that the run's files name. `data`: a dataset, FILE.py:NAME or a folder with test.npz,
     instead of the data that the run was judged by.
     """
     if to not in FORMATS:
         raise ConfigError(f"there is no format {to!r}; known: {', '.join(FORMATS)}")
-    write, accuracy = FORMATS[to]
+    write, outputs = FORMATS[to]
     if test and to == "c" and not can_compile():
         raise ConfigError("--test needs a C compiler for C files, and there is none: install one, or omit --test")
     network = load_network(run, trust=trust)
@@ -49,7 +58,11 @@ def export_run(
         inputs = examples.train.x[order[:CALIBRATED_ON]]
     folder = out if out and out.is_dir() else run if run.is_dir() else run.parent
     exported = write(network, out if out and not out.is_dir() else folder / f"network{'-int8' * int8}.{to}", inputs)
-    return exported, accuracy(exported.path, examples.test) if test and examples else None
+    if not (test and examples):
+        return exported, {}
+    goal = _goal(run, trust, examples)
+    value = goal.judge(torch.from_numpy(outputs(exported.path, examples.test.x)), examples.test.y)
+    return exported, {goal.metric.name: value}
 
 
 def _examples(run: Path, trust: bool, data: str) -> Dataset:
@@ -61,3 +74,9 @@ def _examples(run: Path, trust: bool, data: str) -> Dataset:
             f"{run} is no run folder, so its data are unknown: give the folder, or name the data (--data)"
         )
     return data_of_run(RunFolder(run, trust))
+
+
+def _goal(run: Path, trust: bool, data: Dataset) -> Goal:
+    """The goal of the run; of a file that stands alone, the usual one for the data."""
+    plan = (RunFolder(run, trust).config() if run.is_dir() else None) or Plan()
+    return Goal.of(plan.loss, plan.metric, data)

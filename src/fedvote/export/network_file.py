@@ -33,6 +33,7 @@ WEIGHTS_A_BYTE = 8  # at most, in any packing
 class Deployed(nn.Module):
     """A network that takes inputs as the dataset stores them (uint8, or unscaled floats) and scales them itself."""
 
+    scales_inputs = True
     mean: Tensor
     std: Tensor
 

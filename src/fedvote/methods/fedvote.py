@@ -77,6 +77,11 @@ class FedVote(Method):
     train_float: bool = False  # train and average the float weights; false: they stay as they start
     float_lr: float = 0.003  # the learning rate of float weights that train
 
+    explains = {  # noqa: RUF012  (a constant)
+        "weights_flipped": "Weights flipped: the share of deployed weights that changed in the round.",
+        "votes_decided": "Votes decided: the mean of |2p - 1|; 0 if votes are split evenly, 1 if all agree.",
+    }
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.p_min < 0.5:

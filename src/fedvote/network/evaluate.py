@@ -1,49 +1,62 @@
-"""Accuracy and loss of models on test examples, with batch statistics (as in the paper) and with calibrated ones."""
+"""Metric and loss of models on test examples, with batch statistics (as in the paper) and with calibrated ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedvote.core import Examples, Weights
 from fedvote.network.network import Network, channels_last
+from fedvote.tasks.goal import CLASSES, Goal
 
 
-def score(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> tuple[float, float]:
-    """Accuracy and mean cross-entropy, computed in batches of nearly equal size."""
-    right, loss = torch.zeros((), device=examples.y.device), torch.zeros((), device=examples.y.device)
+def outputs_of(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Outputs and targets, in batches of nearly equal size."""
     for index in torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch)):
         x, y = examples.take(index)
-        logits = outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float()
-        right += (logits.argmax(1) == y).sum()
-        loss += F.cross_entropy(logits, y, reduction="sum")
-    return float(right) / len(examples), float(loss) / len(examples)
+        yield outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float(), y
+
+
+def score(
+    outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int, goal: Goal = CLASSES
+) -> tuple[float, float]:
+    """The metric and the mean loss, computed in batches."""
+    loss, found = torch.zeros((), device=examples.y.device), []
+    for outputs_BC, y in outputs_of(outputs, examples, batch):
+        loss += goal.loss.total(outputs_BC, y)
+        found.append(outputs_BC)
+    return goal.judge(torch.cat(found), examples.y), float(loss) / len(examples)
 
 
 def judge(
-    network: Network, models: dict[str, Weights], test: Examples, calibration: Tensor, batch: int
-) -> dict[str, float]:
+    network: Network,
+    models: dict[str, Weights],
+    test: Examples,
+    calibration: Tensor,
+    batch: int,
+    goal: Goal = CLASSES,
+) -> dict[str, Any]:
     """Metrics of a round, such as `accuracy` of the deployed model and `accuracy_float` of the float model."""
-    metrics: dict[str, float] = {}
+    metrics: dict[str, Any] = {}
     measured: dict[int, tuple[float, float, float]] = {}
     for name, weights in models.items():
         if id(weights) not in measured:
             statistics = network.calibrate(weights, calibration)
-            plain = score(partial(network, weights.voted, weights.floats), test, batch)
-            calibrated = score(partial(network.calibrated, weights, statistics), test, batch)
+            plain = score(partial(network, weights.voted, weights.floats), test, batch, goal)
+            calibrated = score(partial(network.calibrated, weights, statistics), test, batch, goal)
             measured[id(weights)] = (*plain, calibrated[0])
         suffix = "" if name == "deployed" else f"_{name}"
-        accuracy, loss, calibrated_accuracy = measured[id(weights)]
+        quality, loss, calibrated_quality = measured[id(weights)]
         metrics |= {
-            f"accuracy{suffix}": accuracy,
-            f"accuracy{suffix}_calibrated": calibrated_accuracy,
+            f"{goal.metric.name}{suffix}": quality,
+            f"{goal.metric.name}{suffix}_calibrated": calibrated_quality,
             f"loss{suffix}": loss,
         }
-    return metrics
+    return metrics | goal.record
 
 
 def success(

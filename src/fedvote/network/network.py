@@ -22,7 +22,7 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedvote.core import State, Weights
+from fedvote.core import State, Task, Weights
 from fedvote.errors import ModelError
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.products import as_products
@@ -217,10 +217,10 @@ class Network:
         module.load_state_dict({**parameters, **statistics}, strict=False)
         return module.eval().requires_grad_(False)
 
-    def check(self, shape: Sequence[int], classes: int) -> None:
+    def check(self, shape: Sequence[int], classes: int, task: Task = "classification") -> None:
         """Try the network on random inputs: see trial.py."""
         trial = copy.deepcopy(self)
-        run = try_out(trial, shape, classes)
+        run = try_out(trial, shape, classes, task)
         self.stackable, self.dropout = run.stackable, run.dropout
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:

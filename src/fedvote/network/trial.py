@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from fedvote.core import Task
 from fedvote.errors import ModelError, reason
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.static_batch_norm import StaticBatchNorm
@@ -26,7 +27,7 @@ class Trial:
     dropout: bool  # whether training draws dropout masks
 
 
-def try_out(network: Network, shape: Sequence[int], classes: int) -> Trial:
+def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "classification") -> Trial:
     """Run a copy of a network that nobody else uses. A failure is a ModelError that names the layer."""
     path: list[str] = []
     for name, layer in (*network._tracking.named_modules(), *network._batch.named_modules()):
@@ -54,7 +55,7 @@ def try_out(network: Network, shape: Sequence[int], classes: int) -> Trial:
             "training=self.training (dropout_p=p if self.training else 0.0 for attention), or use nn.Dropout"
         )
     _check_norms(network, path)
-    _check_outputs(y, shape, classes)
+    _check_outputs(y, shape, classes, task)
     network.dropout = training.active > 0
     return Trial(_stackable(network, x, noise), network.dropout)
 
@@ -68,7 +69,7 @@ def _check_norms(network: Network, path: list[str]) -> None:
         )
 
 
-def _check_outputs(y: Any, shape: Sequence[int], classes: int) -> None:
+def _check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> None:
     if isinstance(y, tuple | list | dict):
         raise ModelError(
             f"the network gives {len(y)} outputs as a {type(y).__name__} for inputs of shape {tuple(shape)}, expected "
@@ -78,7 +79,8 @@ def _check_outputs(y: Any, shape: Sequence[int], classes: int) -> None:
         got = f"outputs of shape {tuple(y.shape[1:])}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
         raise ModelError(
             f"the network gives {got} for one input of shape {tuple(shape)}, "
-            f"but the data has {classes} classes: expected ({classes},); change the network's last layer"
+            f"but the data has {classes} {'targets' if task == 'regression' else 'classes'}: expected ({classes},); "
+            "change the network's last layer"
         )
 
 

@@ -48,6 +48,16 @@ def axis_from_zero(high: float, *, whole: bool = False) -> Axis:
     return Axis(0, high, steps_between(0, high, max(1, step) if whole else step))
 
 
+def value_axis(values: Sequence[float]) -> Axis:
+    """An axis from zero, or from below it if values are negative."""
+    low, high = min(values), max(values)
+    if low >= 0:
+        return axis_from_zero(high)
+    step = step_size(max(high, 0) - low, 5)
+    low, high = math.floor(low / step) * step, max(math.ceil(high / step), 0) * step
+    return Axis(low, high, steps_between(low, high, step))
+
+
 def log_axis(low: float, high: float) -> Axis:
     """An axis between two different positive ends, with ticks at 1, 2, 5 of every decade, or at 1 if those are many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.run_page import Run, both_ways
+from fedvote.tasks.goal import ACCURACY, Shown
 
 NONE = "\N{EN DASH}"
 FLOAT32_BITS = 32
@@ -24,12 +25,18 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{100 * share:.2f}\u202f%"
 
 
-def spread(shares: Sequence[float]) -> str:
-    """The mean in percent, with the standard deviation if there are several shares."""
+def spread(shares: Sequence[float], percent: bool = True) -> str:
+    """The mean, in percent if asked, with the standard deviation if there are several values."""
     if not shares:
         return ""
-    deviation = f" ± {100 * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
-    return f"{100 * statistics.fmean(shares):.2f}{deviation}\u202f%"
+    scale, unit = (100, "\u202f%") if percent else (1, "")
+    deviation = f" ± {scale * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
+    return f"{scale * statistics.fmean(shares):.2f}{deviation}{unit}"
+
+
+def writer(shown: Shown) -> Callable[[float | None], str]:
+    """The function that writes values of a metric."""
+    return percent if shown.percent else decimal
 
 
 def decimal(value: float | None) -> str:
@@ -67,13 +74,14 @@ def headlines(run: Run) -> list[Headline]:
 
 
 def accuracies(run: Run) -> list[Headline]:
-    deployed, calibrated = last(run.column("accuracy")), last(run.column("accuracy_calibrated"))
-    floating, floating_calibrated = last(run.column("accuracy_float")), last(run.column("accuracy_float_calibrated"))
+    deployed, calibrated = last(run.quality()), last(run.quality("_calibrated"))
+    floating, floating_calibrated = last(run.quality("_float")), last(run.quality("_float_calibrated"))
+    show, word = writer(run.shown), "" if run.shown == ACCURACY else f"{run.shown.name}, "
     backdoor = run.column("backdoor_success")
     success = f", backdoor {percent(backdoor[-1])}" if backdoor else ""
     return [
-        Headline("Deployed model", percent(deployed), f"calibrated {percent(calibrated)}{success}"),
-        Headline("Float model", percent(floating), f"calibrated {percent(floating_calibrated)}"),
+        Headline("Deployed model", show(deployed), f"{word}calibrated {show(calibrated)}{success}"),
+        Headline("Float model", show(floating), f"{word}calibrated {show(floating_calibrated)}"),
     ]
 
 

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fedvote.report.headline import NONE, decimal, headlines, percent, size, spread
+from fedvote.report.headline import NONE, decimal, headlines, percent, size, spread, writer
 from fedvote.report.lines import colour_style
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.run_page import Record, Run, number
+from fedvote.tasks.goal import Shown
 
 Keys = tuple[str, ...]
 """The path to a value in a configuration."""
 
+ACCURACY = "accuracy"  # runs that are judged by another metric have its name instead
 ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "accuracy": ("Deployed", percent),
     "accuracy_calibrated": ("Deployed, calibrated", percent),
@@ -73,16 +75,16 @@ def seeds_table(runs: Sequence[Run]) -> Html | None:
 
 def seeds_row(runs: Sequence[Run]) -> list[str]:
     def over_seeds(key: str) -> str:
-        ends = [values[-1] for run in runs if (values := run.column(key))]
-        return spread(ends) if len(ends) > 1 else NONE
+        ends = [values[-1] for run in runs if (values := run.quality(key))]
+        return spread(ends, runs[0].shown.percent) if len(ends) > 1 else NONE
 
     sent = statistics.mean(1e6 * (run.megabytes or [0])[-1] for run in runs)
     seeds = ", ".join(str(run.setting("seed")) for run in runs)
     return [
         ", ".join(run.name for run in runs),
         seeds,
-        over_seeds("accuracy"),
-        over_seeds("accuracy_float"),
+        over_seeds(""),
+        over_seeds("_float"),
         size(sent),
     ]
 
@@ -90,7 +92,7 @@ def seeds_row(runs: Sequence[Run]) -> list[str]:
 def rounds_table(run: Run) -> Html:
     columns = [key for key in ROUND_COLUMNS if key not in BACKDOOR or run.column(key)]
     head = ["Round", *(ROUND_COLUMNS[key][0] for key in columns), "Clients"]
-    return table(head, [round_row(record, columns) for record in run.rounds], "numbers")
+    return table(head, [round_row(record, columns, run.shown) for record in run.rounds], "numbers")
 
 
 def network_table(run: Run) -> Html | None:
@@ -103,8 +105,12 @@ def network_table(run: Run) -> Html | None:
     return join(*notes, tag("details", tag("summary", f"{len(run.network.layers)} layers as a table"), layers))
 
 
-def round_row(record: Record, columns: Sequence[str]) -> list[str]:
-    values = [ROUND_COLUMNS[key][1](number(record, key)) for key in columns]
+def round_row(record: Record, columns: Sequence[str], shown: Shown) -> list[str]:
+    def cell(key: str) -> str:
+        show = writer(shown) if key.startswith(ACCURACY) else ROUND_COLUMNS[key][1]
+        return show(number(record, key.replace(ACCURACY, shown.name)))
+
+    values = map(cell, columns)
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
 
 

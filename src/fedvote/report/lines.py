@@ -14,6 +14,9 @@ COLOURS = 7
 MOST_DOTS = 30
 """A line with more points has no dots: they would overlap."""
 
+DASH = 12
+"""Pixels that each of several equal lines draws in turn."""
+
 SIZE = 1000
 """Side of the drawing, a square that the page stretches to any shape."""
 
@@ -32,6 +35,7 @@ class Series:
     dash: str  # a class of the style sheet
     tokens: tuple[str, ...]  # the keys of the legend that hide it
     points: tuple[Point, ...]
+    turn: tuple[int, int] = (0, 1)  # which of how many equal lines this is: they share the path, dash by dash
 
 
 @dataclass(frozen=True)
@@ -87,11 +91,19 @@ def drawing(
 
 def line(series: Series, x: Axis, y: Axis, *, off: bool) -> Html:
     places = [f"{SIZE * x.at(point.x):.1f} {SIZE * (1 - y.at(point.y)):.1f}" for point in series.points]
-    path = tag("path", d="M" + "L".join(places), class_=series.dash) if places else Html()
+    path = tag("path", d="M" + "L".join(places), class_=series.dash, style=dashes(series)) if places else Html()
     # a dot is a line of length 0 with round caps: it stays round when the drawing is stretched
     dots = "".join(f"M{place}h0" for place in places) if len(places) <= MOST_DOTS else ""
     shown, tokens, style = "series off" if off else "series", " ".join(series.tokens), colour_style(series.colour)
     return tag("g", path, tag("path", d=dots, class_="dots"), class_=shown, data_tokens=tokens, style=style)
+
+
+def dashes(series: Series) -> str | None:
+    """Of several equal lines, each draws one dash in turn, so that all of their colours are seen."""
+    turn, of = series.turn
+    if of == 1:
+        return None
+    return f"stroke-dasharray: {DASH} {DASH * (of - 1)}; stroke-dashoffset: {-DASH * turn}"
 
 
 def y_labels(y: Axis, show: Callable[[float], str]) -> Html:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 
+from fedvote.report.evaluated import evaluated
 from fedvote.report.headline import Headline, headlines
 from fedvote.report.html_tables import (
     comparison_table,
@@ -130,13 +131,15 @@ def tile(headline: Headline) -> Html:
 
 
 def charts(runs: Sequence[Run]) -> list[Html]:
-    lines = [by_round(runs), by_traffic(runs)] if any(run.rounds for run in runs) else []
+    metrics = dict.fromkeys(run.shown for run in runs if run.rounds)
+    lines = [chart(runs, shown) for shown in metrics for chart in (by_round, by_traffic)]
     measured = method_measurements(runs)
     return [*lines, *([measured] if measured else []), client_data(runs)]
 
 
 def details(runs: Sequence[Run]) -> list[Html]:
     return [
+        *each_run(runs, "The deployed network", evaluated),
         *each_run(runs, "Vote weights", vote_weights),
         *each_run(runs, "Votes that did not count", events_table),
         *each_run(runs, "Network", network_table),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import JUDGED_BY, RunFolder, read_records
+from fedvote.runs.folder import EVALUATION, JUDGED_BY, RunFolder, read_records, read_table
+from fedvote.tasks.goal import Shown
 
 Record = Mapping[str, Any]
 """One line of metrics.jsonl."""
@@ -42,6 +43,8 @@ class Run:
     rounds: tuple[Record, ...]
     clients: Clients | None
     network: Network | None = None
+    evaluation: Mapping[str, Any] = field(default_factory=dict)  # of the deployed network; empty: not evaluated yet
+    explains: Mapping[str, str] = field(default_factory=dict)  # sentences about numbers of a method of the user's own
 
     def setting(self, *path: str) -> Any:
         """One value of the configuration, or None if there is no such key."""
@@ -53,6 +56,15 @@ class Run:
     def column(self, key: str) -> list[float]:
         """The values of one metric; rounds without it are left out."""
         return [value for record in self.rounds if (value := number(record, key)) is not None]
+
+    @property
+    def shown(self) -> Shown:
+        """The metric that the run is judged by."""
+        return next((Shown.of(record) for record in reversed(self.rounds) if "metric" in record), Shown())
+
+    def quality(self, suffix: str = "") -> list[float]:
+        """The metric of every round that has it; `suffix`: of which model, such as _float."""
+        return self.column(f"{self.shown.name}{suffix}")
 
     @property
     def megabytes(self) -> list[float]:
@@ -103,14 +115,16 @@ def read_run(folder: Path, name: str) -> Run:
                 "give the folder that `fedvote run --out` wrote."
             )
     config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
-    network = read_network(folder / "environment.json")
-    configured = with_judge(read_config(config), folder)
-    return Run(name, configured, read_rounds(metrics), read_clients(clients), network)
+    evaluation = read_table(folder / EVALUATION) if (folder / EVALUATION).is_file() else {}
+    environment = RunFolder(folder).environment()
+    configured, network = with_judge(read_config(config), environment), read_network(environment)
+    explains = environment.get("measured") or {}
+    return Run(name, configured, read_rounds(metrics), read_clients(clients), network, evaluation, explains)
 
 
-def with_judge(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+def with_judge(config: dict[str, Any], environment: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with the data that the run was judged by: a server and its clients may bring their own."""
-    judge = RunFolder(folder).environment().get(JUDGED_BY)
+    judge = environment.get(JUDGED_BY)
     if not isinstance(judge, dict) or not isinstance(judge.get("source"), str):
         return config
     data = config.get("data")
@@ -130,10 +144,10 @@ def read_rounds(path: Path) -> tuple[Record, ...]:
     return tuple(by_round[index] for index in sorted(by_round))
 
 
-def read_network(path: Path) -> Network | None:
-    """The network's summary; None if the file has none, as of earlier versions, or cannot be read."""
+def read_network(environment: Mapping[str, Any]) -> Network | None:
+    """The network's summary; None if there is none, as of earlier versions, or if it cannot be read."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))["network"]
+        raw = environment["network"]
         layers = tuple(
             (
                 str(layer["name"]),
@@ -146,7 +160,7 @@ def read_network(path: Path) -> Network | None:
             for layer in raw["layers"]
         )
         return Network(layers, str(raw["total"]), tuple(map(str, raw["warnings"])))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

@@ -24,6 +24,8 @@ REGISTRIES = {
     "augmentations": "fedvote.data.augment:AUGMENTATIONS",
     "schedules": "fedvote.training.schedules:SCHEDULES",
     "partitions": "fedvote.data.partition:PARTITIONS",
+    "losses": "fedvote.tasks.losses:LOSSES",
+    "metrics": "fedvote.tasks.metrics:METRICS",
     "experiments": "fedvote.studies.experiments:EXPERIMENTS",
     "benchmarks": "fedvote.studies.bench:BENCHMARKS",
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from fedvote.core import Task
 from fedvote.data.augment import AUGMENTATIONS, Augmentation
 from fedvote.errors import ConfigError
 from fedvote.method import Method
@@ -22,16 +23,27 @@ from fedvote.training.schedules import Schedule
 
 @dataclass(frozen=True)
 class DataConfig:
-    name: str = "digits"  # a dataset, or FILE.py:NAME, a function that returns one made by fedvote.from_arrays
+    name: str = "digits"  # a dataset, hf:NAME, or FILE.py:NAME, a function that returns fedvote.from_arrays(...)
+    task: Task | None = None  # what targets are: classification, regression, multi-label; not given: as the data say
+    inputs: tuple[str, ...] | None = None  # of hf:NAME: columns of inputs; not given: the image, or all numbers
+    target: str | None = None  # of hf:NAME: the column of targets; not given: the one with classes
     validation: float = 0.0  # hold out this share of the training examples and evaluate on it; 0: on the test examples
 
     augment: tuple[Augmentation, ...] = field(default=(), metadata={"registry": AUGMENTATIONS})  # of training inputs
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", absolute_name(self.name))
+        object.__setattr__(self, "name", _absolute_folder(absolute_name(self.name)))
         resolve_parts(self)
+        if (self.inputs or self.target) and not self.name.startswith("hf:"):
+            raise ConfigError(f"data.inputs and data.target name columns of hf:NAME, but data.name is {self.name!r}")
         if not 0 <= self.validation < 1:
             raise ConfigError(f"data.validation is {self.validation}, expected a share: at least 0 and less than 1")
+
+
+def _absolute_folder(name: str) -> str:
+    """hf:FOLDER with the folder's absolute path, which is valid everywhere; other names unchanged."""
+    prefix, _, folder = name.partition(":")
+    return f"hf:{Path(folder).resolve()}" if prefix == "hf" and Path(folder).is_dir() else name
 
 
 @dataclass(frozen=True)

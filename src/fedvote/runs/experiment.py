@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedvote.attacks import Nothing
 from fedvote.core import Dataset, State
 from fedvote.data import DATASETS, load
+from fedvote.data.hugging_face import PREFIX, load_hugging_face
 from fedvote.data.partition import divide
 from fedvote.data.show import picture
 from fedvote.data.validation import hold_out
@@ -21,7 +21,8 @@ from fedvote.models import make_model
 from fedvote.randomness import Key
 from fedvote.registry import find
 from fedvote.runs.checkpoint import check_snapshot
-from fedvote.runs.config import Config, read
+from fedvote.runs.config import Config, DataConfig, read
+from fedvote.runs.evaluation_file import write_evaluation
 from fedvote.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def configure(
 
     `trust`: the folder's configuration may run the FILE.py that it names.
     """
+    if resume and source is None and out is None:
+        raise ConfigError("--resume names no run: give the folder of the run to resume, --resume --out DIR")
     if resume and source is None and out is not None:
         folder = RunFolder(out, trust)
         if not folder.config_file.is_file():
@@ -46,19 +49,26 @@ def configure(
 
 
 def warnings_for(config: Config, folder: RunFolder) -> list[str]:
-    """Warnings about settings that can run, but are probably a mistake."""
-    hostile, attack = config.federation.hostile, type(config.attack)
-    found = [f"{file} has changed since this run began: its next rounds differ" for file in folder.changed(config)]
-    if attack is not Nothing and not hostile:
-        found.append(f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks")
-    if attack is Nothing and hostile and not config.federation.oracle:
-        found.append(f"federation.hostile is {hostile}, but there is no attack: hostile clients vote honestly")
-    return found
+    """Warnings about files that changed; a federation itself warns of doubtful settings."""
+    return [f"{file} has changed since this run began: its next rounds differ" for file in folder.changed(config)]
+
+
+def configured_data(config: DataConfig) -> Dataset:
+    """The dataset of a configuration; DataError if its task is another than the configuration says."""
+    if config.name.startswith(PREFIX):
+        columns = {"inputs": config.inputs, "target": config.target, "task": config.task}
+        return load_hugging_face(config.name, **columns)
+    data = dataset(config.name)
+    if config.task and config.task != data.task:
+        raise DataError(
+            f"data.task is {config.task}, but the task of {config.name} is {data.task}: correct one of both."
+        )
+    return data
 
 
 def dataset(name: str) -> Dataset:
     """Load a dataset by its name, or by calling the user's own function."""
-    if name in DATASETS or ":" not in name:
+    if name in DATASETS or ":" not in name or name.startswith(PREFIX):
         return load(name)
     try:
         data = find({}, name, "data.name")()
@@ -83,7 +93,7 @@ def with_validation(config: Config, data: Dataset) -> Dataset:
 
 def division(config: Config) -> RenderableType:
     """A drawing of each client's classes."""
-    data = with_validation(config, dataset(config.data.name))
+    data = with_validation(config, configured_data(config.data))
     rng = Key(config.seed).numpy("partition")
     return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
 
@@ -97,7 +107,7 @@ def federation(
             f"data.validation is {config.data.validation}, but clients bring their own data, and the server cannot "
             "hold out any of it: leave it at 0, and give the server test examples"
         )
-    data = with_validation(config, data or dataset(config.data.name))
+    data = with_validation(config, data or configured_data(config.data))
     module = make_model(config.model.name, data.shape, len(data.classes))
     model = config.model
     return Federation.of(
@@ -137,3 +147,5 @@ def record(
     if snapshot is not None and (measured is not None or len(federation.data.train)):
         config = folder.config()
         save_network(folder.path, federation, snapshot, config.model if config else None, measured)
+        if len(federation.data.test):
+            write_evaluation(folder.path, federation, snapshot)

@@ -16,8 +16,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from fedvote.data.show import class_counts
+from fedvote.data.strata import strata
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot
+from fedvote.methods import METHODS
 from fedvote.network.summary import Summary
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, depends_on_rounds, read
@@ -26,16 +28,19 @@ from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
 
 NETWORK = "network.safetensors"
+EVALUATION = "evaluation.json"
 RUN_NAME = "run-name"  # the file with the random name of a run over a network
 JUDGED_BY = "judged_by"  # in environment.json: source and digest of the data that the run was judged by
 ELSEWHERE = "brought by clients and server"  # in environment.json: the configuration does not name the data
 LOCK = ".lock"  # an empty file, locked while a run is in progress, and never deleted
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 KINDS: dict[str, Any] = {  # of values in a record; a number may be None if it was not finite
-    **dict.fromkeys(("accuracy", "accuracy_calibrated", "accuracy_float", "loss"), (int, float, type(None))),
+    **dict.fromkeys(
+        ("accuracy", "accuracy_calibrated", "accuracy_float", "backdoor_success", "loss"), (int, float, type(None))
+    ),
     **dict.fromkeys(("uplink_bytes", "downlink_bytes", "seconds"), (int, float)),
     **dict.fromkeys(("clients", "counted", "absent", "returned", "turned_away"), list),
-    **dict.fromkeys(("refused", "failed", "late", "second", "vote_weight", "measured"), dict),
+    **dict.fromkeys(("refused", "failed", "late", "second", "vote_weight", "measured", "metric"), dict),
 }
 _locked: dict[Path, FileLock] = {}  # folder -> lock, of the runs in this process
 
@@ -157,7 +162,8 @@ class RunFolder:
         except OSError as error:
             raise self._unwritable(error) from error
         if done < config.rounds:
-            (self.path / NETWORK).unlink(missing_ok=True)  # it is of an earlier round
+            for name in (NETWORK, EVALUATION):  # they are of an earlier round
+                (self.path / name).unlink(missing_ok=True)
         write(self.metrics_file, "".join(map(_line, kept)))
         return snapshot
 
@@ -208,6 +214,8 @@ class RunFolder:
         about["network"] = (summary or federation.summary()).as_json()
         if (config := self.config()) and (files := own_files(config)):
             about["files"] = files
+        if (method := type(federation.method)) not in METHODS.values() and method.explains:
+            about["measured"] = dict(method.explains)
         if federation.data_elsewhere:
             about["data"] = ELSEWHERE
         if judged_by is not None:
@@ -217,7 +225,7 @@ class RunFolder:
             return
         counts = class_counts(federation.data, [part.numpy() for part in federation.owned])
         clients = {
-            "classes": list(federation.data.classes),
+            "classes": list(strata(federation.data)[1]),
             "counts": counts.tolist(),
             "hostile": list(federation.hostile),
         }
@@ -304,7 +312,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def differences(a: Config, b: Config) -> list[str]:
-    left, right = _flat(as_table(a)), _flat(as_table(b))
+    left, right = flat(as_table(a)), flat(as_table(b))
     return [
         f"{k} ({left.get(k)!r} there, {right.get(k)!r} asked)" for k in {**left, **right} if left.get(k) != right.get(k)
     ]
@@ -312,7 +320,7 @@ def differences(a: Config, b: Config) -> list[str]:
 
 def own_files(config: Config) -> dict[str, str]:
     """File -> digest, of the user's Python files that a configuration names."""
-    names = [value.rpartition(":")[0] for value in _flat(as_table(config)).values() if isinstance(value, str)]
+    names = [value.rpartition(":")[0] for value in flat(as_table(config)).values() if isinstance(value, str)]
     files = [Path(name) for name in names if name.endswith(".py") and Path(name).is_file()]
     return {str(file): digest(file) for file in files}
 
@@ -321,9 +329,10 @@ def digest(file: Path) -> str:
     return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
 
 
-def _flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Every key of a configuration, as a.b, with its value."""
+    found: dict[str, Any] = {}
     for key, value in table.items():
         inner = dict(enumerate(value)) if isinstance(value, list) and any(isinstance(e, dict) for e in value) else value
-        flat |= _flat(inner, f"{path}{key}.") if isinstance(inner, dict) else {f"{path}{key}": value}
-    return flat
+        found |= flat(inner, f"{path}{key}.") if isinstance(inner, dict) else {f"{path}{key}": value}
+    return found

@@ -18,7 +18,7 @@ from fedvote.data.npz_folder import test_data
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.registry import absolute_name, check_trust, files_in
 from fedvote.runs.config import Config
-from fedvote.runs.experiment import dataset, with_validation
+from fedvote.runs.experiment import configured_data, dataset, with_validation
 from fedvote.runs.folder import ELSEWHERE, JUDGED_BY, RunFolder
 
 CLIENTS = "its clients; no example was on the server"
@@ -92,10 +92,11 @@ def _load(folder: RunFolder, config: Config, table: Any) -> Dataset:
             source = str(table["source"])
         if not folder.trust:
             check_trust(folder.environment_file, files_in(source))
-        data = data_from(source)
+        configured = source == config.data.name
+        data = configured_data(config.data) if configured else data_from(source)
     except (FedVoteError, KeyError, TypeError) as error:
         raise ConfigError(
             f"the data that the run in {folder.path} was judged by, {source}, are not here ({error}): copy them "
             "here, or name other data with --data"
         ) from error
-    return with_validation(config, data) if source == config.data.name else data
+    return with_validation(config, data) if configured else data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,14 +11,19 @@ from typing import Any
 
 from fedvote.federation import Snapshot
 from fedvote.network.summary import Summary
+from fedvote.tasks.goal import ACCURACY, Shown
+
+WIDE = 100  # columns from which on a line also has the float model and a bar
+Sent = tuple[int, int]
+"""Bytes up, and bytes down."""
 
 
 def watch(
-    snapshots: Iterable[Snapshot], rounds: int, done: int = 0, sent: int = 0, title: str = ""
+    snapshots: Iterable[Snapshot], rounds: int, done: int = 0, sent: Sent = (0, 0), title: str = ""
 ) -> Iterator[Snapshot]:
-    """Show each snapshot, then yield it. The title tells runs apart.
+    """Show each snapshot, then yield it. `done` rounds and `sent` bytes came before.
 
-    `done` rounds and `sent` bytes, in both directions, came before.
+    The title tells runs apart. Without a terminal, as in a notebook or a log, every round is a line.
     """
     yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, sent, title)
 
@@ -35,67 +41,87 @@ def show_network(summary: Summary) -> None:
     console.print(summary.total, *(f"Warning: {warning}." for warning in summary.warnings), sep="\n", highlight=False)
 
 
-def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: int, title: str) -> Iterator[Snapshot]:
+def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, title: str) -> Iterator[Snapshot]:
     if title:
         print(title, file=sys.stderr)
     began = time.monotonic()
     for snapshot in snapshots:
-        record = snapshot.record
-        sent += both_ways(record)
-        left = (time.monotonic() - began) / (record["round"] - done) * (rounds - record["round"])
-        print(
-            f"round {record['round']:>{len(str(rounds))}}/{rounds}  {_text(snapshot, sent)}  {left:5.0f} s left",
-            file=sys.stderr,
-        )
+        sent = _added(sent, snapshot)
+        left = (time.monotonic() - began) / (snapshot.round - done) * (rounds - snapshot.round)
+        round = f"round {snapshot.round:>{len(str(rounds))}}/{rounds}"
+        print(f"{round}  {_text(snapshot, sent)}  {_seconds(left)} left", file=sys.stderr)
+        if uncounted := _uncounted(snapshot):
+            print(uncounted, file=sys.stderr)
         yield snapshot
 
 
-def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: int, title: str) -> Iterator[Snapshot]:
+def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, title: str) -> Iterator[Snapshot]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    console = Console(stderr=True)
     columns = (
-        TextColumn(title and f"{title}:", markup=False),
         TextColumn("round"),
         MofNCompleteColumn(),
-        BarColumn(),
-        TextColumn("{task.description}", markup=False),  # it may quote a client
-        TimeElapsedColumn(),
-        TextColumn("left"),
+        *([BarColumn()] if console.width >= WIDE else []),
+        TextColumn("{task.description}", markup=False),
         TimeRemainingColumn(),
+        TextColumn("left"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    if title:
+        console.print(title, markup=False, highlight=False)
+    with Progress(*columns, console=console) as bar:
         task = bar.add_task("training", total=rounds, completed=done)
         for snapshot in snapshots:
-            sent += both_ways(snapshot.record)
+            sent = _added(sent, snapshot)
             bar.update(task, completed=snapshot.round, description=_text(snapshot, sent))
+            if uncounted := _uncounted(snapshot):  # it quotes a client: no markup
+                console.print(f"round {snapshot.round}: {uncounted}", markup=False, highlight=False)
             yield snapshot
 
 
-def both_ways(record: Mapping[str, Any]) -> int:
-    """Bytes of a round in both directions."""
-    nbytes: int = record.get("uplink_bytes", 0) + record.get("downlink_bytes", 0)
-    return nbytes
+def both_ways(records: Iterable[Mapping[str, Any]]) -> Sent:
+    """The bytes of these rounds in each direction."""
+    records = list(records)
+    up, down = (sum(record.get(f"{way}link_bytes", 0) for record in records) for way in ("up", "down"))
+    return up, down
 
 
-def _text(snapshot: Snapshot, sent: int) -> str:
-    record = snapshot.record
-    accuracy = "accuracy {accuracy:6.1%} (float {accuracy_float:6.1%})  " if "accuracy" in record else ""
-    backdoor = f"backdoor {record['backdoor_success']:6.1%}  " if "backdoor_success" in record else ""
-    refused = record.get("refused", {})
-    uncounted = f"  {len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
-    return (
-        f"{accuracy.format(**record)}{backdoor}"
-        f"{sent / 1e6:8.2f} MB  {record['uplink_bits_per_weight']:5.2f} bit/weight up, "
-        f"{record['downlink_bits_per_weight']:.2f} down{uncounted}"
-    )
+def _added(sent: Sent, snapshot: Snapshot) -> Sent:
+    up, down = both_ways([snapshot.record])
+    return sent[0] + up, sent[1] + down
+
+
+def _text(snapshot: Snapshot, sent: Sent) -> str:
+    """The metric, a backdoor's success, and the traffic so far; 46 characters at most, unless the terminal is wide."""
+    record, shown = snapshot.record, Shown.of(snapshot.record)
+    traffic = f"up {_size(sent[0])}, down {_size(sent[1])}"
+    if shown.name not in record:
+        return traffic
+    deployed, floating = (shown.text(record[f"{shown.name}{suffix}"]) for suffix in ("", "_float"))
+    wide = shutil.get_terminal_size().columns >= WIDE
+    quality = f"{shown.name} {deployed:>6}{f' (float {floating:>6})' * wide}"
+    if "backdoor_success" in record:
+        quality += f", backdoor {ACCURACY.text(record['backdoor_success']):>6}"
+        traffic = traffic if wide else _size(sum(sent))
+    return f"{quality}  {traffic}"
+
+
+def _uncounted(snapshot: Snapshot) -> str:
+    refused = snapshot.record.get("refused", {})
+    return f"{len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
+
+
+def _size(nbytes: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if nbytes >= 0.1 * size:
+            return f"{nbytes / size:.4g} {unit}"
+    return f"{nbytes / 1e3:.4g} kB"
+
+
+def _seconds(seconds: float) -> str:
+    minutes, hours = seconds / 60, seconds / 3600
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if hours < 2 else f"{hours:.1f} h"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import statistics
 import zlib
@@ -21,6 +22,7 @@ from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table
 from fedvote.system.atomic_file import write
 from fedvote.system.device import find_device
+from fedvote.tasks.goal import ACCURACY, Shown
 
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # commas outside brackets
 LONGEST = 180  # characters of a run folder's name, before its seed
@@ -38,13 +40,18 @@ class Point:
 
     @property
     def validated(self) -> bool:
-        """Whether accuracy is on held-out training examples, not on the test examples."""
+        """Whether it was judged on held-out training examples, not on the test examples."""
         return self.config.data.validation > 0
 
     @property
-    def accuracy(self) -> float:
-        """The deployed model's accuracy after the last round."""
-        return float(self.records[-1]["accuracy"])
+    def shown(self) -> Shown:
+        return Shown.of(self.records[-1])
+
+    @property
+    def quality(self) -> float:
+        """The deployed model's metric, such as its accuracy, after the last round."""
+        value = self.records[-1][self.shown.name]
+        return math.nan if value is None else float(value)
 
     @property
     def lost(self) -> int:
@@ -57,7 +64,7 @@ class Point:
 
     def __str__(self) -> str:
         lost = f"  in {self.lost} of {len(self.records)} rounds no message counted" if self.lost else ""
-        return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{lost}"
+        return f"{' '.join(self.settings):40}  {self.shown.name} {self.shown.text(self.quality):>6}{lost}"
 
 
 def points(over: Sequence[str]) -> list[tuple[str, ...]]:
@@ -108,20 +115,29 @@ class Mean:
     """The mean over runs that differ only in their seed."""
 
     settings: tuple[str, ...]  # without the seed
-    accuracies: tuple[float, ...]
+    qualities: tuple[float, ...]
+    shown: Shown = ACCURACY
     lost: int = 0  # rounds that counted no message, in all of these runs
 
     @property
-    def accuracy(self) -> float:
-        return statistics.mean(self.accuracies)
+    def quality(self) -> float:
+        return statistics.mean(self.qualities)
 
     @property
     def deviation(self) -> float:
-        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
+        return statistics.stdev(self.qualities) if len(self.qualities) > 1 else 0.0
+
+    @property
+    def goodness(self) -> float:
+        """The larger, the better."""
+        if math.isnan(self.quality):
+            return -math.inf
+        return self.quality if self.shown.higher_is_better else -self.quality
 
     def __str__(self) -> str:
-        spread = f" ± {100 * self.deviation:.1f} ({len(self.accuracies)} seeds)" if len(self.accuracies) > 1 else ""
-        return f"{' '.join(self.settings):40}  accuracy {self.accuracy:6.1%}{spread}"
+        deviation = f"{100 * self.deviation:.1f}" if self.shown.percent else f"{self.deviation:.2g}"
+        spread = f" ± {deviation} ({len(self.qualities)} seeds)" if len(self.qualities) > 1 else ""
+        return f"{' '.join(self.settings):40}  {self.shown.name} {self.shown.text(self.quality):>6}{spread}"
 
 
 def means(done: Sequence[Point]) -> list[Mean]:
@@ -131,18 +147,19 @@ def means(done: Sequence[Point]) -> list[Mean]:
         settings = tuple(setting for setting in point.settings if not setting.startswith("seed="))
         groups.setdefault(settings, []).append(point)
     return [
-        Mean(settings, tuple(point.accuracy for point in group), sum(point.lost for point in group))
+        Mean(settings, tuple(point.quality for point in group), group[0].shown, sum(point.lost for point in group))
         for settings, group in groups.items()
     ]
 
 
 def best(done: Sequence[Point]) -> Mean:
-    """The settings with the best mean accuracy over seeds; settings that lost a round come last."""
-    return max(means(done), key=lambda mean: (not mean.lost, mean.accuracy))
+    """The settings with the best mean metric over seeds; settings that lost a round come last."""
+    return max(means(done), key=lambda mean: (not mean.lost, mean.goodness))
 
 
 def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
-    names = ("round", "accuracy", "accuracy_calibrated", "accuracy_float", "loss")
+    name = done[0].shown.name
+    names = ("round", name, f"{name}_calibrated", f"{name}_float", "loss")
     rows = [
         {
             "settings": list(point.settings),
@@ -157,7 +174,7 @@ def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
         for point in done
     ]
     over_seeds = [
-        {"settings": list(m.settings), "seeds": len(m.accuracies), "accuracy": m.accuracy, "deviation": m.deviation}
+        {"settings": list(m.settings), "seeds": len(m.qualities), name: m.quality, "deviation": m.deviation}
         for m in means(done)
     ]
     made_by = provenance(find_device(device), (point.config.seed for point in done))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from fedvote.contracts import signatures
 from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean, find, item_of, name_of
+from fedvote.registry import as_class, did_you_mean, find, item_of, name_of
 from fedvote.runs.field_types import (
     LISTS,
     TABLES,
@@ -129,7 +129,7 @@ def _build_parts(slot: dataclasses.Field[Any], base: type, value: Any, where: st
 
 def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) -> type:
     """The class of this name, from a registry or the user's own file; ConfigError if methods are missing."""
-    kind = find(registry, name, where)
+    kind = as_class(find(registry, name, where), base)
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ConfigError(f"{where} {name!r} is not a {base.__name__}; known: {', '.join(registry)}")
     if inspect.isabstract(kind):

@@ -13,8 +13,8 @@ import torch
 from flwr.app import Context, RecordDict
 
 from fedvote import ConfigError, FedAvg, FedVote, load_network
-from fedvote.engines.flower.evaluation import EXAMPLES, check_answer, needed, pooled_statistics, read, write
 from fedvote.engines.flower.local_data import NO_DATA, clients_site, servers_site
+from fedvote.engines.flower.pooled_evaluation import EXAMPLES, check_answer, needed, pooled_statistics, read, write
 from fedvote.engines.flower.server import Server
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import DataError, WireError
@@ -100,9 +100,9 @@ def test_the_folder_says_that_no_example_was_on_the_server(finished: tuple[Path,
     assert RunFolder(folder).environment()[JUDGED_BY]["source"] == CLIENTS
     with pytest.raises(ConfigError, match=r"judged by its clients; no example was on the server: name the data"):
         export_run(folder, test=True)
-    _, accuracy = export_run(folder, test=True, data="digits")
+    _, quality = export_run(folder, test=True, data="digits")
     expected, _ = score(lambda x: load_network(folder).network(x), DIGITS.test, 1000)
-    assert accuracy == pytest.approx(expected)
+    assert quality == {"accuracy": pytest.approx(expected)}
 
 
 def test_a_judge_that_does_not_answer_holds_up_nobody_for_long(config: Config, tmp_path: Path) -> None:
@@ -123,6 +123,12 @@ def test_a_judge_that_does_not_answer_holds_up_nobody_for_long(config: Config, t
 def test_a_server_without_data_needs_to_know_its_inputs() -> None:
     with pytest.raises(DataError, match=r"write a table \[inputs\] with shape"):
         servers_site(small(), NO_DATA, "cpu")
+
+
+@pytest.mark.parametrize(("setting", "why"), [("metric=f1", "metric is f1"), ("data.task=regression", "data.task is")])
+def test_clients_cannot_judge_by_more_than_counts(config: Config, setting: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"{why}.*, but the server has no data, and clients .* count right classes"):
+        servers_site(replace(small(setting), inputs=INPUTS), NO_DATA, "cpu")
 
 
 @pytest.mark.parametrize(

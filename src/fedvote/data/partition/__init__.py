@@ -11,13 +11,14 @@ from fedvote import contracts
 from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
 from fedvote.data.partition.dirichlet import Dirichlet
+from fedvote.data.partition.flower_datasets import FlowerPartition
 from fedvote.data.partition.iid import IID
 from fedvote.data.partition.shards import Shards
 from fedvote.data.partition.uneven import Uneven
 from fedvote.data.partition.writer import Writer
 from fedvote.errors import ConfigError, DataError
 
-__all__ = ["IID", "PARTITIONS", "Dirichlet", "Partition", "Shards", "Uneven", "Writer", "divide"]
+__all__ = ["IID", "PARTITIONS", "Dirichlet", "FlowerPartition", "Partition", "Shards", "Uneven", "Writer", "divide"]
 
 PARTITIONS: dict[str, type[Partition]] = {
     "iid": IID,
@@ -25,6 +26,7 @@ PARTITIONS: dict[str, type[Partition]] = {
     "uneven": Uneven,
     "writer": Writer,
     "shards": Shards,
+    "flwr": FlowerPartition,
 }
 
 

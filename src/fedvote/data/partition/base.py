@@ -17,7 +17,3 @@ class Partition(ABC):
     @abstractmethod
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         """The sorted int64 indices of each client's examples in `data.train`. No example has two clients."""
-
-
-def labels(data: Dataset) -> np.ndarray:
-    return np.asarray(data.train.y.cpu().numpy())

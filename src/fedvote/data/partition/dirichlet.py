@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedvote.core import Dataset
-from fedvote.data.partition.base import Partition, labels
+from fedvote.data.partition.base import Partition
+from fedvote.data.strata import strata
 from fedvote.errors import ConfigError, DataError
 
 TURN = 8  # examples that a client draws before the next client
@@ -35,11 +36,11 @@ class Dirichlet(Partition):
         if len(data.train) // clients < self.min_samples:
             have = f"{len(data.train)} samples give {clients} clients {len(data.train) // clients} each"
             raise DataError(f"{have}, min_samples is {self.min_samples}: ask for fewer clients or a lower min_samples.")
-        y = labels(data)
+        y, groups = strata(data)
         # q_m ~ Dir(alpha 1_C)
-        mixtures_NC = rng.dirichlet(np.full(len(data.classes), self.alpha), size=clients)
+        mixtures_NC = rng.dirichlet(np.full(len(groups), self.alpha), size=clients)
         sizes_N = np.array([len(part) for part in np.array_split(y, clients)])
-        counts_NC = take_turns(mixtures_NC, sizes_N, np.bincount(y, minlength=len(data.classes)), rng)
+        counts_NC = take_turns(mixtures_NC, sizes_N, np.bincount(y, minlength=len(groups)), rng)
         return deal(y, counts_NC, rng)
 
 

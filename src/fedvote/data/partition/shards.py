@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedvote.core import Dataset
-from fedvote.data.partition.base import Partition, labels
+from fedvote.data.partition.base import Partition
+from fedvote.data.strata import strata
 from fedvote.errors import ConfigError
 
 
@@ -24,7 +25,7 @@ class Shards(Partition):
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         order = rng.permutation(len(data.train))
-        by_label = order[np.argsort(labels(data)[order], kind="stable")]
+        by_label = order[np.argsort(strata(data)[0][order], kind="stable")]
         shards = np.array_split(by_label, clients * self.shards_per_client)
         dealt = rng.permutation(len(shards)).reshape(clients, self.shards_per_client)
         return [np.sort(np.concatenate([shards[shard] for shard in hand])) for hand in dealt]

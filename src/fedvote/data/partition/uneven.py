@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedvote.core import Dataset
-from fedvote.data.partition.base import Partition, labels
+from fedvote.data.partition.base import Partition
 from fedvote.data.partition.dirichlet import check_numbers, deal
+from fedvote.data.strata import strata
 from fedvote.errors import DataError
 
 TRIES = 1000  # draws before giving up
@@ -27,8 +28,8 @@ class Uneven(Partition):
         check_numbers(self.alpha, self.min_samples)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        y = labels(data)
-        pool_C = np.bincount(y, minlength=len(data.classes))
+        y, groups = strata(data)
+        pool_C = np.bincount(y, minlength=len(groups))
         for _ in range(TRIES):
             # q_c ~ Dir(alpha 1_N)
             shares_CN = rng.dirichlet(np.full(clients, self.alpha), size=len(pool_C))

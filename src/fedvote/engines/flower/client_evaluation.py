@@ -9,7 +9,7 @@ from flwr.app import Context
 
 from fedvote.core import State
 from fedvote.engines.flower.client import site
-from fedvote.engines.flower.evaluation import (
+from fedvote.engines.flower.pooled_evaluation import (
     EXAMPLES,
     LOSS,
     RIGHT,
@@ -58,11 +58,13 @@ def counts(federation: Federation, state: State, statistics: State) -> State:
         fixed = {name: value.to(federation.device) for name, value in part(statistics, f"{model}/").items()}
         right, loss, calibrated = 0.0, 0.0, 0.0
         if n := len(test):
-            batch = federation.plan.engine.test_batch
-            calibrated, loss = (n * mean for mean in score(partial(network.calibrated, weights, fixed), test, batch))
+            batch, goal = federation.plan.engine.test_batch, federation.goal
+            settled = partial(network.calibrated, weights, fixed)
+            calibrated, loss = (n * mean for mean in score(settled, test, batch, goal))
             right = calibrated
             if n > 1:  # one example has no batch statistics
-                right, loss = (n * mean for mean in score(partial(network, weights.voted, weights.floats), test, batch))
+                plain = partial(network, weights.voted, weights.floats)
+                right, loss = (n * mean for mean in score(plain, test, batch, goal))
         answer |= {
             f"{model}/{RIGHT}": torch.tensor(round(right)),
             f"{model}/{RIGHT_CALIBRATED}": torch.tensor(round(calibrated)),

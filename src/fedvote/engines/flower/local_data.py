@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
 from fedvote.data.npz_folder import TEST, TRAIN, arrays, test_data
 from fedvote.engines.flower.tasks import Problem
-from fedvote.errors import DataError
+from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.registry import find
 from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation
+from fedvote.tasks.metrics import Accuracy, Metric
 
 NO_DATA = "none"  # the server's option `data`, if no example is on the server
 
@@ -42,9 +45,11 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     if not where:
         return federation(config, device)
     x, y, *held_out = _call(where, "data") if _is_function(where) else _own(Path(where))
-    classes = [str(number) for number in range(problem.classes)]
-    test = held_out or (x[:1], y[:1])
-    data = from_arrays(x, y, *test, classes=classes, mean=problem.mean, std=problem.std, name=where)
+    x_test, y_test = held_out or (x[:1], y[:1])
+    y, y_test = _by_name((y, y_test), problem)
+    classes = problem.names or numbered(problem.classes)
+    about = {"mean": problem.mean, "std": problem.std, "task": problem.task, "name": where}
+    data = from_arrays(x, y, x_test, y_test, classes=classes, **about)  # type: ignore[arg-type]
     if not held_out:
         data = replace(data, test=data.test.rows(slice(0)))
     if data.shape != problem.shape:
@@ -61,6 +66,20 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
     return federation(config, device, data, [everything if number == client else nothing for number in clients])
 
 
+def _by_name(labels: Sequence[Any], problem: Problem) -> Sequence[Any]:
+    """Integer labels as strings, if all of them are names of classes; else they are the classes' numbers."""
+    arrays = [np.asarray(y) for y in labels]
+    if problem.task != "classification" or not problem.names or any(y.dtype.kind not in "iu" for y in arrays):
+        return labels
+    seen = {str(label) for y in arrays for label in np.unique(y)}
+    return [y.astype(str) for y in arrays] if seen <= set(problem.names) else labels
+
+
+def numbered(classes: int) -> tuple[str, ...]:
+    """The names of classes that are numbered from 0."""
+    return tuple(map(str, range(classes)))
+
+
 def dtype_name(examples: Examples) -> str:
     """The type of the inputs: uint8 or float32."""
     return str(examples.x.dtype).removeprefix("torch.")
@@ -71,7 +90,9 @@ def servers_site(config: Config, where: str, device: str) -> Federation:
     if not where:
         return federation(config, device)
     if where == NO_DATA:
-        return federation(config, device, _no_data(config), [torch.arange(0)] * config.federation.clients)
+        site = federation(config, device, _no_data(config), [torch.arange(0)] * config.federation.clients)
+        _check_counted(site.goal.metric)
+        return site
     data = _call(where, "data") if _is_function(where) else test_data(Path(where))
     if not isinstance(data, Dataset):
         raise DataError(f"{where} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays.")
@@ -98,9 +119,23 @@ def _no_data(config: Config) -> Dataset:
             "the server has no data, so the experiment must say what the inputs are: write a table [inputs] with shape "
             "and classes, and mean, std and dtype where clients' inputs are scaled."
         )
+    if config.data.task not in (None, "classification"):
+        raise ConfigError(
+            f"data.task is {config.data.task}, but the server has no data, and clients can only count right classes: "
+            "give the server test examples"
+        )
     x = torch.zeros((0, *inputs.shape), dtype=getattr(torch, inputs.dtype))
     none = Examples(x, torch.zeros(0, dtype=torch.int64), inputs.mean, inputs.std)
     return Dataset(NO_DATA, none, none, inputs.classes)
+
+
+def _check_counted(metric: Metric) -> None:
+    """Refuse a metric that does not follow from the counts that leave a client."""
+    if not isinstance(metric, Accuracy):
+        raise ConfigError(
+            f"metric is {metric.name}, but the server has no data, and clients only count right classes: use accuracy, "
+            "or give the server test examples"
+        )
 
 
 def _is_function(where: str) -> bool:

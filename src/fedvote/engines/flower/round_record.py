@@ -11,8 +11,8 @@ from fedvote.federation import traffic
 from fedvote.rounds import Closed
 
 
-def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, float]) -> dict[str, Any]:
-    """Accuracies, bytes sent, and the clients that were counted, with their weights."""
+def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, Any]) -> dict[str, Any]:
+    """Metrics, bytes sent, and the clients that were counted, with their weights."""
     sent, asked = sum(poll.broadcasts), len(poll.broadcasts)
     return {
         "round": round.number,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from flwr.serverapp import Grid
 
@@ -21,7 +22,7 @@ from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
-from fedvote.engines.flower.local_data import dtype_name
+from fedvote.engines.flower.local_data import dtype_name, numbered
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
@@ -78,7 +79,7 @@ class Server:
         self.asker = Asker(self.mailbox, problem(federation, self.config, self.folder), self.config.flower.deadline)
         self.attendance.away = {int(c) for name in ("absent", "failed") for c in snapshot.record.get(name, ())}
 
-        def evaluate(snapshot: Snapshot) -> dict[str, float]:
+        def evaluate(snapshot: Snapshot) -> dict[str, Any]:
             return federation.quality(snapshot, network, test, calibration) if len(test) else {}
 
         if not len(test):
@@ -195,6 +196,8 @@ def problem(federation: Federation, config: Config, folder: Path) -> Problem:
         dtype=dtype_name(train),
         own_data=federation.data_elsewhere,
         files=tuple(own_files(config).items()),
+        task=data.task,
+        names=() if data.classes == numbered(len(data.classes)) else data.classes,
     )
 
 

@@ -73,7 +73,7 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
 def _serve(server: Server, folder: RunFolder, since: Snapshot | None) -> None:
     """Run the rounds into the run folder, and write its report."""
     done = since.round if since else 0
-    sent = sum(map(both_ways, folder.metrics()))
+    sent = both_ways(folder.metrics())
     rounds = record(server.federation, folder, since, server.run(since), 1.0, server.statistics)  # a checkpoint a round
     for _ in watch(rounds, server.config.rounds, done, sent):
         pass

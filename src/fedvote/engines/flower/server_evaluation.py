@@ -9,7 +9,8 @@ from typing import Any
 from flwr.app import MessageType
 
 from fedvote.core import State
-from fedvote.engines.flower.evaluation import (
+from fedvote.engines.flower.mailbox import Mailbox, SendError
+from fedvote.engines.flower.pooled_evaluation import (
     EXAMPLES,
     LOSS,
     RIGHT,
@@ -25,7 +26,6 @@ from fedvote.engines.flower.evaluation import (
     read,
     write,
 )
-from fedvote.engines.flower.mailbox import Mailbox, SendError
 from fedvote.engines.flower.replies import Ballot
 from fedvote.engines.flower.tasks import Problem, Task
 from fedvote.errors import WireError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from fedvote.core import Message, State
 from fedvote.engines.flower.decoders import Decoders, Reader
@@ -23,7 +24,7 @@ class ServerRound:
     network: Network  # on the run's device
     before: State
     number: int
-    evaluate: Callable[[Snapshot], dict[str, float]]
+    evaluate: Callable[[Snapshot], dict[str, Any]]
     decoders: Decoders
 
     @cached_property
@@ -56,8 +57,8 @@ class ServerRound:
         with repeatable():
             self.box.put(ballot.stack, [client])
 
-    def close(self) -> tuple[Closed, dict[str, float]]:
-        """Close the round with the ballots so far; returns the closed round and its models' accuracies."""
+    def close(self) -> tuple[Closed, dict[str, Any]]:
+        """Close the round with the ballots so far; returns the closed round and its models' metrics."""
         with repeatable():
             closed = self.box.close()
             return closed, self.evaluate(Snapshot(self.number, closed.state, {}))

@@ -9,6 +9,8 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.runs.folder import RunFolder, read_table
+from fedvote.runs.progress import both_ways
+from fedvote.tasks.goal import Shown
 
 ROSTER = "roster.json"
 
@@ -17,11 +19,11 @@ def headline(folder: Path, now: float | None = None) -> str:
     """One sentence about the run."""
     records = _records(folder)
     last, age = records[-1], seconds_since_last_round(folder, now)
-    accuracy = f", accuracy {last['accuracy']:.1%}" if isinstance(last.get("accuracy"), int | float) else ""
-    sent = sum(record.get("uplink_bytes", 0) + record.get("downlink_bytes", 0) for record in records)
+    shown, sent = Shown.of(last), sum(both_ways(records))
+    quality = f", {shown.name} {shown.text(last[shown.name])}" if last.get(shown.name) is not None else ""
     return (
         f"round {last['round']}, closed {age:,.0f} s ago with {len(last.get('counted', last.get('clients', ())))} of "
-        f"{len(last.get('clients', ()))} ballots{accuracy}; {sent / 1e6:,.1f} MB of frames so far"
+        f"{len(last.get('clients', ()))} ballots{quality}; {sent / 1e6:,.1f} MB of frames so far"
     )
 
 

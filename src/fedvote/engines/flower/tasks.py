@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 
 import fedvote
+from fedvote import core
 from fedvote.engines.flower.frame_record import frame_record, read_frame
 from fedvote.errors import ConfigError
 
@@ -27,6 +28,8 @@ class Problem:
     dtype: str = "uint8"  # of inputs before they are scaled: uint8 or float32
     own_data: bool = False  # whether the server tests on its own data; clients must then train on theirs
     files: tuple[tuple[str, str], ...] = ()  # the user's Python files in the configuration, with their digests
+    task: core.Task = "classification"
+    names: tuple[str, ...] = ()  # of the classes; empty: 0, 1, ...
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ def task_message(task: Task, node: int, ttl: float, kind: str = MessageType.TRAI
             "files": [file for file, _ in problem.files],
             "digests": [digest for _, digest in problem.files],
             "version": fedvote.__version__,
+            **({"task": problem.task} if problem.task != "classification" else {}),
+            **({"names": list(problem.names)} if problem.names else {}),
         }
     )
     turn = ConfigRecord({"round": task.round, "client": task.client, "secret": task.secret, "nonce": os.urandom(16)})
@@ -81,6 +86,8 @@ def read_task(message: Message) -> Task:
         str(about["dtype"]),
         bool(about["own_data"]),
         tuple(zip(about["files"], about["digests"], strict=True)),  # type: ignore[arg-type, misc]
+        str(about.get("task", "classification")),  # type: ignore[arg-type]
+        tuple(about.get("names", ())),  # type: ignore[arg-type]
     )
     round, client = int(turn["round"]), int(turn["client"])  # type: ignore[arg-type]
     secret = bytes(turn["secret"])  # type: ignore[arg-type]

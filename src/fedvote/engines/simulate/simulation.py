@@ -32,7 +32,7 @@ CARRIERS: dict[str, Carry] = {"weighed": weigh, "written": write}
 
 def simulate(
     network: nn.Module,
-    data: Dataset,
+    data: Dataset | str,
     method: Method | None = None,
     *,
     keep_float: Sequence[str] | None = None,
@@ -46,7 +46,7 @@ def simulate(
     """Train a federation in this process. Iterate over what it returns: a snapshot after every round.
 
     network: any nn.Module; it is copied, never changed. FedVote votes on its convolutions and linear layers
-    data: made by fedvote.from_arrays or fedvote.from_torch
+    data: made by fedvote.from_arrays, from_torch, from_pandas or from_hugging_face; or a name: digits, hf:NAME
     method: how clients and server train; not given: FedVote()
     keep_float: names of layers (with * and ?) that stay float; not given: the last layer on the way to the output
     vote: names of further weights to vote on, such as attention.in_proj_weight or embedding

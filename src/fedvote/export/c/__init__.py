@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedvote.export.c.compiled import accuracy
+from fedvote.export.c.compiled import outputs
 from fedvote.export.c.program import Program, export_c
 
-__all__ = ["Program", "accuracy", "export_c"]
+__all__ = ["Program", "export_c", "outputs"]

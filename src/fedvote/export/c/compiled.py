@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedvote.core import Examples
 from fedvote.errors import ConfigError, ModelError
 
 Answers = Callable[[Tensor], NDArray[Any]]
@@ -42,10 +41,10 @@ def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answer
             lines = compiler.stderr.strip().splitlines()
             worst = next((line for line in lines if "error" in line), lines[-1])
             raise ModelError(f"{COMPILER} refuses the exported program: {worst}")
-        function, outputs = getattr(ctypes.CDLL(str(library)), name[1]), int(count[1])
+        function, width = getattr(ctypes.CDLL(str(library)), name[1]), int(count[1])
 
         def answers(x: Tensor) -> NDArray[Any]:
-            y = np.empty((len(x), outputs), np.float32)
+            y = np.empty((len(x), width), np.float32)
             for row, logits in zip(x.contiguous().numpy(), y, strict=True):
                 function(*(values.ctypes.data_as(ctypes.c_void_p) for values in (row, logits)))
             return y
@@ -53,9 +52,9 @@ def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answer
         yield answers
 
 
-def accuracy(path: Path | str, examples: Examples) -> float:
-    """The accuracy of a program."""
+def outputs(path: Path | str, x: Tensor) -> NDArray[Any]:
+    """The outputs of a program."""
     if not can_compile():
         raise ConfigError(f"testing a C file needs a C compiler, and {COMPILER} was not found: install one")
     with compiled(Path(path), ("-O3",)) as answers:
-        return float((answers(examples.x).argmax(1) == examples.y.numpy()).mean())
+        return answers(x)

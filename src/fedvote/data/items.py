@@ -1,0 +1,68 @@
+"""Items of a dataset, one after the other, as two stacks: inputs and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedvote.data.columns import as_tensor
+from fedvote.errors import DataError
+
+Place = str | int
+"""Where an item has its input or target: a key of a dict, or the place in a pair."""
+
+
+def stacked(dataset: Any, name: str, inputs: Place = 0, target: Place = 1) -> tuple[Tensor, Any]:
+    """All inputs as one tensor, and the list of all targets."""
+    try:
+        count = len(dataset)
+        getitem = dataset.__getitem__
+    except (TypeError, AttributeError) as error:
+        raise DataError(
+            f"{name} has no length ({type(dataset).__name__}: {error}), so it cannot be divided among clients: give a "
+            "map-style dataset with __len__ and __getitem__, or list(dataset) if it ends."
+        ) from error
+    if not count:
+        raise DataError(f"{name} is empty: give at least one (x, y) pair.")
+    pairs = [_pair(getitem(index), name, inputs, target) for index in range(count)]
+    xs = [input_tensor(x, name) for x, _ in pairs]
+    if len(shapes := {tuple(x.shape) for x in xs}) > 1:
+        raise DataError(f"{name} has inputs of several shapes, {sorted(shapes)}: resize them to one.")
+    return torch.stack(xs), _listed([y for _, y in pairs])
+
+
+def _pair(item: Any, name: str, inputs: Place, target: Place) -> tuple[Any, Any]:
+    if isinstance(item, Mapping):
+        for what, key in (("inputs", inputs), ("target", target)):
+            if key not in item:
+                given = f"{what}={key!r} is not" if isinstance(key, str) else f"no {what} is named"
+                raise DataError(
+                    f"{name} has dicts with the keys {', '.join(map(repr, item))}, and {given} one of them: name both, "
+                    'as in inputs="image", target="label".'
+                )
+        return item[inputs], item[target]
+    try:
+        x, y = item
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} does not give (x, y) pairs or dicts ({error}): give a Dataset of these.") from error
+    return x, y
+
+
+def input_tensor(x: Any, name: str) -> Tensor:
+    """One input as a tensor; an image of Pillow has its channels first."""
+    if hasattr(x, "getbands"):
+        pixels = np.array(x)
+        return torch.from_numpy(pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0).copy())
+    return as_tensor(x, name)
+
+
+def _listed(ys: list[Any]) -> Any:
+    """Targets as an array; lists of labels, which may differ in length, stay lists."""
+    values = [y.tolist() if isinstance(y, Tensor | np.ndarray | np.generic) else y for y in ys]
+    ragged = any(isinstance(y, list | tuple | set) for y in values) and len({np.shape(list(y)) for y in values}) > 1
+    named = any(isinstance(y, list | tuple | set) and any(isinstance(each, str) for each in y) for y in values)
+    return values if ragged or named else np.array(values)

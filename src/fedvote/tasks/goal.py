@@ -1,0 +1,128 @@
+"""The goal of a run: its loss and its metric, tried on the data's targets before any training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedvote import contracts
+from fedvote.core import Dataset
+from fedvote.errors import ConfigError, reason
+from fedvote.randomness import Key
+from fedvote.tasks import losses, metrics
+from fedvote.tasks.losses import AutoLoss, CrossEntropy, Loss
+from fedvote.tasks.metrics import Accuracy, AutoMetric, Metric
+
+TRIED = 100  # targets to try a loss on
+TAKEN = (
+    *("round", "loss", "clients", "measured", "metric", "refused", "seconds", "counted", "vote_weight"),
+    *("backdoor_success", "uplink_bytes", "downlink_bytes", "total_bytes", "judges", "judged_on"),
+)
+"""Other fields of a round's record."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What training minimises, and what judges the result."""
+
+    loss: Loss
+    metric: Metric
+
+    @classmethod
+    def of(cls, loss: Loss, metric: Metric, data: Dataset) -> Goal:
+        """The goal for a dataset; ConfigError if loss or metric do not fit its task."""
+        loss = losses.USUAL[data.task] if isinstance(loss, AutoLoss) else loss
+        metric = metrics.USUAL[data.task] if isinstance(metric, AutoMetric) else metric
+        _suits("loss", loss, losses.LOSSES, data)
+        _suits("metric", metric, metrics.METRICS, data)
+        if metric.name in TAKEN:
+            raise ConfigError(f"the metric is called {metric.name}, as is another field of metrics.jsonl: rename it")
+        if len(data.train):  # a server that leaves all data to its clients has none
+            _try_loss(loss, data)
+        if len(data.test) > 1:  # a client's machine has no test examples
+            goal = cls(loss, metric)
+            goal.judge(_outputs(data, len(data.test)), data.test.y.cpu())
+        return cls(loss, metric)
+
+    def judge(self, outputs_NC: Tensor, targets_N: Tensor) -> float:
+        """The metric of these outputs; ConfigError if it is no number though all outputs are finite."""
+        try:
+            value = float(self.metric(outputs_NC, targets_N))
+        except (TypeError, ValueError, RuntimeError, IndexError) as error:
+            raise ConfigError(
+                f"metric {self.metric.name} fails on outputs of shape {tuple(outputs_NC.shape)} and targets of shape "
+                f"{tuple(targets_N.shape)} ({reason(error)}), expected a function of both that returns one number"
+            ) from error
+        if not math.isfinite(value) and outputs_NC.isfinite().all():
+            raise ConfigError(
+                f"metric {self.metric.name} is {value} on {len(targets_N)} test examples though all outputs are "
+                "finite, expected a number: choose another metric, or test examples with different targets"
+            )
+        return value
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The metric's name and direction, for the records of a run. Accuracy needs none."""
+        if isinstance(self.metric, Accuracy):
+            return {}
+        own = {"higher_is_better": self.metric.higher_is_better, "percent": self.metric.percent}
+        return {"metric": {"name": self.metric.name, **own}}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How records show their metric: its name in their fields, its direction, its format."""
+
+    name: str = "accuracy"
+    higher_is_better: bool = True
+    percent: bool = True
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Shown:
+        return cls(**record.get("metric", {}))
+
+    def text(self, value: float | None) -> str:
+        if value is None:
+            return "none"
+        return f"{value:.1%}" if self.percent else f"{value:.4g}"
+
+
+CLASSES = Goal(CrossEntropy(), Accuracy())
+ACCURACY = Shown()
+
+
+def _suits(what: str, part: Any, registry: Mapping[str, Any], data: Dataset) -> None:
+    if data.task not in part.tasks:
+        fitting = [name for name, kind in registry.items() if data.task in kind.tasks]
+        raise ConfigError(
+            f"{what} {type(part).__name__} is for {' and '.join(part.tasks)}, but the task of {data.name} is "
+            f"{data.task}; known for it: {', '.join(fitting)}"
+        )
+
+
+def _outputs(data: Dataset, count: int) -> Tensor:
+    return torch.randn(count, len(data.classes), generator=Key(0).torch("trial"))
+
+
+def _try_loss(loss: Loss, data: Dataset) -> None:
+    y = data.train.y[:TRIED].cpu()
+    outputs = _outputs(data, len(y)).requires_grad_()
+    what = f"the loss {type(loss).__name__}"
+    try:
+        value: Any = loss(outputs, y)
+    except Exception as error:
+        raise ConfigError(
+            f"{what} fails on outputs of shape {tuple(outputs.shape)} and targets of {contracts.form(y)} "
+            f"({reason(error)}), expected a function of both that returns one number"
+        ) from error
+    if not isinstance(value, Tensor) or value.ndim or not value.requires_grad:
+        found = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else contracts.kind(value)
+        found = "a number that does not depend on the outputs" if found.endswith("shape ()") else found
+        raise ConfigError(
+            f"{what} returns {found}, expected one number as a tensor, the mean over the batch: add .mean()"
+        )

@@ -1,0 +1,55 @@
+"""Doubtful settings run, and are said: as warnings in programs, as sentences on the command line."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fedvote
+from fedvote.cli import main
+from tests.toy import dataset, module
+
+
+@pytest.mark.parametrize(
+    ("knobs", "words"),
+    [
+        ({"attack": "inverse"}, "attack is Inverse, but federation.hostile is 0: nobody attacks"),
+        ({"hostile": 2}, "federation.hostile is 2, but there is no attack"),
+        ({"oracle": True}, "federation.oracle is true, but federation.hostile is 0"),
+        ({"epochs": 1.0, "steps": 7}, "local.epochs is 1, so that local.steps = 7 is not used"),
+    ],
+)
+def test_a_program_is_warned(knobs: dict[str, Any], words: str) -> None:
+    with pytest.warns(fedvote.Doubt, match=words) as caught:
+        fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, **knobs)
+    assert len(caught) == 1
+
+
+def test_a_plain_run_raises_no_doubt() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8)
+        fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, attack="inverse", hostile=2)
+
+
+def test_the_command_line_says_it_once_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["rounds=1", "local.steps=1", "local.batch=8", "federation.clients=3", "attack=inverse"]
+    settings = [word for each in quick for word in ("--set", each)]
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "quickstart", "--out", str(tmp_path / "run"), *settings])
+    said = capsys.readouterr().err
+    assert stop.value.code == 0
+    assert said.count("fedvote: attack is Inverse, but federation.hostile is 0: nobody attacks\n") == 1
+    assert "UserWarning" not in said and "Doubt" not in said
+
+
+def test_to_resume_without_a_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "--resume"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == (
+        "fedvote: --resume names no run: give the folder of the run to resume, --resume --out DIR\n"
+    )
