@@ -133,7 +133,15 @@ def test_residual_networks_train_on_augmented_images(
         monkeypatch.setattr(descent, "SMALL", 0)
         monkeypatch.setattr(descent, "SMALL_COMPILED", 0)
     data = Dataset("pictures", images(), images(), tuple("abc"))
-    options: dict[str, Any] = {"clients": 3, "rounds": 2, "steps": 3, "batch": 4, "device": "cuda", "compile": compile}
+    options: dict[str, Any] = {
+        "clients": 3,
+        "rounds": 2,
+        "steps": 3,
+        "batch": 4,
+        "start": "seed",
+        "device": "cuda",
+        "compile": compile,
+    }
     plain, once, again = (
         last(simulate(blocks(3, 3), data, RISING, augment=given, **options)) for given in ([], ALL, ALL)
     )

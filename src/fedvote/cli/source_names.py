@@ -35,6 +35,8 @@ def _keys(module: str, name: str, path: str) -> Iterator[str]:
         called = ast.unparse(slot.value.func) if isinstance(slot.value, ast.Call) else ""
         parts = [] if called == "field" else list(_keys(home, called, f"{key}."))
         yield from parts or [key]
+        if (optional := ast.unparse(slot.annotation)).endswith(" | None"):
+            yield from _keys(home, optional.removesuffix(" | None"), f"{key}.")
         if registry := _registry(slot.value):
             many = "[]" if ast.unparse(slot.annotation).startswith("tuple[") else ""
             for table_home, _, part in _entries(home, registry):
