@@ -121,19 +121,21 @@ CASES: dict[str, Case] = {
     "MLP": Case(lambda: nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, CLASSES))),
     "LeNet": Case(
         lambda: flat(
-            nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), width=16,
-        ),  # fmt: skip
+            nn.Conv2d(1, 6, 3),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, 3),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            width=16,
+        ),
         (1, 8, 8),
     ),
     "ResNet, 17 x 23 RGB": Case(resnet, (3, 17, 23)),
-    "depthwise": Case(
-        lambda: flat(nn.Conv2d(4, 4, 3, groups=4), nn.Conv2d(4, 8, 1), nn.ReLU(), width=128), (4, 6, 6)
-    ),
+    "depthwise": Case(lambda: flat(nn.Conv2d(4, 4, 3, groups=4), nn.Conv2d(4, 8, 1), nn.ReLU(), width=128), (4, 6, 6)),
     "GroupNorm": Case(lambda: flat(nn.Conv2d(2, 8, 3), nn.GroupNorm(2, 8), nn.ReLU(), width=128), (2, 6, 6)),
-    "LayerNorm": Case(
-        lambda: nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, CLASSES))
-    ),
+    "LayerNorm": Case(lambda: nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, CLASSES))),
     "BatchNorm1d": Case(
         lambda: nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, CLASSES))
     ),
@@ -148,7 +150,10 @@ CASES: dict[str, Case] = {
     "attention block": Case(attention, (5, 6), options={"vote": ["attention.in_proj_weight"]}),
     "transformer encoder with dropout": Case(encoder, (5, 6)),
     "tied weights": Case(
-        lambda: embedding(tied=True), (6,), tokens=True, options={"keep_float": ["head"]},
+        lambda: embedding(tied=True),
+        (6,),
+        tokens=True,
+        options={"keep_float": ["head"]},
         refused="head, shares its weight with embed",
     ),
     "head registered first": Case(
@@ -157,13 +162,11 @@ CASES: dict[str, Case] = {
     "no linear at the end": Case(
         lambda: nn.Sequential(nn.Conv2d(2, 8, 3), nn.ReLU(), nn.Conv2d(8, CLASSES, 4), nn.Flatten()), (2, 6, 6)
     ),
-    "single linear": Case(
-        lambda: nn.Linear(16, CLASSES), options={"keep_float": []}, refused="no weights to vote on"
-    ),
+    "single linear": Case(lambda: nn.Linear(16, CLASSES), options={"keep_float": []}, refused="no weights to vote on"),
     "two outputs": Case(
         two_outputs, refused="gives 2 outputs as a tuple", fixed=lambda: two_outputs(first=True), by=tuple(METHODS)
     ),
-}  # fmt: skip
+}
 
 
 def accuracy(case: Case, method: str, make: Callable[[], nn.Module], options: dict[str, Any]) -> float:
