@@ -4,4 +4,14 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported; processes that tests start inherit it
+
+
+@pytest.fixture(autouse=True)
+def _same_initial_weights() -> None:
+    """A test's modules have the same initial weights in whatever order tests run: federations start from them."""
+    import torch
+
+    torch.manual_seed(0)

@@ -97,7 +97,7 @@ def test_parts_go_by_their_names() -> None:
         fedvote.FedVote(reputation="camp")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("weights", "saying"), [([0.0] * 5, "adds up to 0,"), ([1.0] * 4, r"shape \(4,\)")])
+@pytest.mark.parametrize(("weights", "saying"), [([-1.0] * 5, "adds up to -5,"), ([1.0] * 4, r"shape \(4,\)")])
 def test_a_rule_that_leaves_no_votes_to_count_is_named(weights: list[float], saying: str) -> None:
     class Mine(Reputation):
         def judge(self, memory: State, ballots: Ballots, key: fedvote.Key) -> Verdict:

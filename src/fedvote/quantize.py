@@ -107,7 +107,7 @@ def random_vote(w: Tensor, alphabet: Alphabet) -> Tensor:
     generator: a GPU's recording of the step draws new ones in every step.
     """
     place = torch.arange(w.shape[-1], dtype=torch.int32, device=w.device)
-    u = as_uniform(scramble(scramble(w.view(torch.int32) * 1, place), 0) & 2**BITS - 1)
+    u = as_uniform(scramble(scramble((w * 2**30).to(torch.int32), place), 0) & 2**BITS - 1)
     if alphabet == BINARY:
         return torch.where(u < (w + 1) / 2, 1.0, -1.0)
     return w.sign() * (u < w.abs())

@@ -112,7 +112,7 @@ def cnn() -> nn.Module:
 
 def states(**options: Any) -> Tensor:
     data = Dataset("pictures", images(), images(), tuple("abc"))
-    run = fedvote.simulate(cnn(), data, clients=3, rounds=2, steps=3, batch=4, device="cpu", **options)
+    run = fedvote.simulate(cnn(), data, clients=3, rounds=2, steps=3, batch=4, start="seed", device="cpu", **options)
     *_, last = run
     return last.state["level"]
 

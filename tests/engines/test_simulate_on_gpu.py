@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from fedvote import FedAvg, FedVote, Simulation
 from fedvote.core import Dataset
@@ -52,6 +53,34 @@ def test_steps_recorded_in_one_run_serve_another(method: Method, compile: bool) 
     network = first.federation.placed()
     last(first, network)
     assert_same(last(second, network).state, last(second).state)
+
+
+@METHODS
+@pytest.mark.parametrize("compile", [False, True], ids=["as it comes", "compiled"])
+def test_dropout_has_one_result_in_recorded_steps_and_the_masks_of_a_cpu(method: Method, compile: bool) -> None:
+    dropping = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3))
+    options: dict[str, Any] = {"clients": 5, "rounds": 1, "steps": 4, "batch": 8, "compile": compile}
+    once, again, on_cpu = (
+        last(simulate(dropping, dataset(), method, device=device, precision="float32", **options))
+        for device in ("cuda", "cuda", "cpu")
+    )
+    assert_same(once.state, again.state)
+    assert once.record["loss_float"] == pytest.approx(on_cpu.record["loss_float"], abs=0.02)
+
+
+@METHODS
+def test_recurrent_layers_train_on_a_gpu(method: Method) -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(2, 8, batch_first=True), nn.Linear(8, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = self.head(self.lstm(x.view(-1, 3, 2))[0][:, -1])
+            return y
+
+    made = simulate(Recurrent(), dataset(), method, clients=5, rounds=1, steps=4, batch=8, vote=["lstm"], device="cuda")
+    assert last(made).record["loss_float"] < 2
 
 
 @METHODS
@@ -104,7 +133,15 @@ def test_residual_networks_train_on_augmented_images(
         monkeypatch.setattr(descent, "SMALL", 0)
         monkeypatch.setattr(descent, "SMALL_COMPILED", 0)
     data = Dataset("pictures", images(), images(), tuple("abc"))
-    options: dict[str, Any] = {"clients": 3, "rounds": 2, "steps": 3, "batch": 4, "device": "cuda", "compile": compile}
+    options: dict[str, Any] = {
+        "clients": 3,
+        "rounds": 2,
+        "steps": 3,
+        "batch": 4,
+        "start": "seed",
+        "device": "cuda",
+        "compile": compile,
+    }
     plain, once, again = (
         last(simulate(blocks(3, 3), data, RISING, augment=given, **options)) for given in ([], ALL, ALL)
     )

@@ -36,7 +36,16 @@ def trained(data: Dataset) -> Iterator[tuple[Deployed, float]]:
     """A network of both kinds of residual blocks, and its accuracy with calibrated statistics."""
     method = fedvote.FedVote(lr=0.1, sign_share=0.5)
     run = fedvote.simulate(
-        blocks(1, 10), data, method, clients=3, rounds=6, steps=20, batch=32, evaluate_every=6, device="cpu"
+        blocks(1, 10),
+        data,
+        method,
+        clients=3,
+        rounds=6,
+        steps=20,
+        batch=32,
+        evaluate_every=6,
+        start="seed",
+        device="cpu",
     )
     *_, last = run
     test = data.test

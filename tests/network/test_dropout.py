@@ -14,7 +14,7 @@ from torch.func import vmap
 from fedvote import FedVote, simulate
 from fedvote.network.dropout import KeyedDropout, hashed, noise_of
 from fedvote.network.network import Network
-from fedvote.randomness import Key, shared_random
+from fedvote.randomness import Key, random_rows
 from tests.network.cases import normal
 from tests.toy import dataset
 
@@ -98,11 +98,11 @@ def test_masks_differ_by_round_client_step_and_place() -> None:
     assert 0.4 < (first == 0).float().mean() < 0.6 and set(first.tolist()) == {0.0, 2.0}
 
 
-def test_the_hash_is_the_one_of_shared_random() -> None:
+def test_the_hash_is_that_of_random_rows() -> None:
     key = Key(3, 4, 5)
-    number = key.number("rounding")
+    number = key.number("dropout")
     parts = torch.tensor([number & 2**31 - 1, number >> 31 & 2**31 - 1], dtype=torch.int32)
-    assert torch.equal(hashed(torch.arange(1000, dtype=torch.int32), parts), shared_random(key, 1000))
+    assert torch.equal(hashed(torch.arange(1000, dtype=torch.int32), parts), random_rows([key], "dropout", 1000)[0])
 
 
 @pytest.mark.parametrize(

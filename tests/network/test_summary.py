@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from torch import nn
 
 from fedvote import FedAvg, FedPAQ, FedVote, simulate
 from fedvote.network.summary import FROZEN, TRAINED, VOTED, Summary
+from fedvote.report.html_tables import network_table
+from fedvote.report.run_page import Run, read_network
 from tests.toy import dataset, module
 
 
@@ -73,3 +76,13 @@ def test_a_long_network_is_shown_in_a_few_rows() -> None:
     deep = nn.Sequential(*(nn.Linear(6, 6) for _ in range(20)), nn.Linear(6, 3))
     text = str(summary(FedVote(), network=deep))
     assert "29 more" in text and len(text.splitlines()) < 25
+
+
+def test_the_report_page_reads_what_the_run_folder_keeps() -> None:
+    made = summary(FedVote())
+    assert read_network({}) is None  # as in folders of earlier versions
+    found = read_network(json.loads(json.dumps({"network": made.as_json()})))
+    assert found is not None and found.total == made.total and found.warnings == made.warnings
+    assert found.layers[0] == ("0.weight", "12 x 6", "72", "voted", "1", "1")
+    page = str(network_table(Run("a run", {}, (), None, found)))
+    assert "frozen float" in page and "method.train_float=true" in page

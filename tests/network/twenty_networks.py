@@ -120,7 +120,10 @@ class Case:
 CASES: dict[str, Case] = {
     "MLP": Case(lambda: nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, CLASSES))),
     "LeNet": Case(
-        lambda: flat(nn.Conv2d(1, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 8, 3), nn.ReLU(), width=8),
+        lambda: flat(
+            nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), width=16,
+        ),  # fmt: skip
         (1, 8, 8),
     ),
     "ResNet, 17 x 23 RGB": Case(resnet, (3, 17, 23)),

@@ -18,6 +18,7 @@ from fedvote.runs.experiment import configure
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run
 from tests.runs.run_folders import SMALL, filled, snapshot
+from tests.toy import dataset
 
 
 def test_the_folder_goes_by_the_name_of_what_is_run(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_checkpoints_take_their_share_of_the_time_at_most_and_the_last_round_has
     monkeypatch.setattr(RunFolder, "save", save)
     for name in ("save_network", "write_evaluation"):
         monkeypatch.setattr(experiment, name, lambda *_: None)
-    made: Any = SimpleNamespace(plan=SimpleNamespace(rounds=100))
+    made: Any = SimpleNamespace(plan=SimpleNamespace(rounds=100), data=dataset())
     assert [s.round for s in experiment.record(made, folder, None, rounds(), share)] == list(range(1, 101))
     assert len(folder.metrics()) == 100
     seldom = cost * (1 / share - 1) > 1

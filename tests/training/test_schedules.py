@@ -49,7 +49,7 @@ def test_a_factor_of_the_rate_is_that_rate(optimizer: str) -> None:
 
 
 def run(method: Method | None = None, **knobs: Any) -> Simulation:
-    whole = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu", **knobs}
+    whole = {"clients": 5, "rounds": 3, "steps": 4, "batch": 8, "device": "cpu", "start": "seed", **knobs}
     return fedvote.simulate(module(), dataset(), method, **whole)
 
 

@@ -20,7 +20,7 @@ from fedvote.errors import ConfigError
 @dataclass(frozen=True)
 class RobustLearningRate(Aggregate):
     counts_heads: ClassVar[bool] = False
-    threshold: int = 8  # lead of one sign, in clients; more than the number of hostile clients
+    threshold: int = 4  # lead of one sign, in clients; more than the number of hostile clients
 
     def __post_init__(self) -> None:
         if self.threshold < 0:

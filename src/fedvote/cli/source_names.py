@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent
 def names_in(registry: str) -> list[str]:
     """The names in a literal dict, given as `module:DICT`."""
     module, _, table = registry.partition(":")
-    return [ast.literal_eval(key) for key in _table(module, table)[1].keys if key is not None]
+    return [name for _, name, _ in _entries(module, table)]
 
 
 def configuration_keys() -> list[str]:
@@ -35,10 +35,11 @@ def _keys(module: str, name: str, path: str) -> Iterator[str]:
         called = ast.unparse(slot.value.func) if isinstance(slot.value, ast.Call) else ""
         parts = [] if called == "field" else list(_keys(home, called, f"{key}."))
         yield from parts or [key]
+        if (optional := ast.unparse(slot.annotation)).endswith(" | None"):
+            yield from _keys(home, optional.removesuffix(" | None"), f"{key}.")
         if registry := _registry(slot.value):
-            table_home, table = _table(home, registry)
             many = "[]" if ast.unparse(slot.annotation).startswith("tuple[") else ""
-            for part in table.values:
+            for table_home, _, part in _entries(home, registry):
                 yield from _keys(table_home, ast.unparse(part), f"{key}{many}.")
 
 
@@ -50,10 +51,15 @@ def _registry(value: ast.expr | None) -> str | None:
     return None
 
 
-def _table(module: str, name: str) -> tuple[str, ast.Dict]:
+def _entries(module: str, name: str) -> Iterator[tuple[str, str, ast.expr]]:
+    """The entries of a literal dict, and of the dicts that it includes: the module, the name, the value."""
     home, table = _find(module, name)
     assert isinstance(table, ast.Dict), f"{name} of {module} is no literal dict"
-    return home, table
+    for key, value in zip(table.keys, table.values, strict=True):
+        if key is None:
+            yield from _entries(home, ast.unparse(value))
+        else:
+            yield home, ast.literal_eval(key), value
 
 
 def _find(module: str, name: str) -> tuple[str, ast.AST | None]:

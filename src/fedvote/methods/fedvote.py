@@ -67,9 +67,7 @@ class FedVote(Method):
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256; 0: all that the tally has, as in the paper
-    level_rounding: Rounding = (
-        "nearest"  # or "carry": and the rest is added in the next round; or "random": without bias
-    )
+    level_rounding: Rounding = "nearest"  # or "carry", with the rest added in the next round; or "random"
     level_spacing: Spacing = "arcsine"  # equally far apart for the noise of votes; or "even": in p
     coding: Coding = "entropy"  # or "plain": whole bits
     sign_share: float = 0.0  # share of the sign in the weights that clients train through; 1: the deployed network's
@@ -110,7 +108,7 @@ class FedVote(Method):
 
     def init(self, network: Network, clients: int) -> State:
         # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones as well: dividing
-        # by more loses more of a trained network, dividing by less keeps an untrained one from learning
+        # by more loses more of a trained network, dividing by less slows an untrained one down
         soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
         state = {
             "level": to_level(soft_D, self.grid),

@@ -60,7 +60,8 @@ class Stack:
         self.rate = None if rate is None else torch.tensor(rate, device=start[0].device)
         loss = loss if compiled else partial(_scalar, loss)
         # compile vmap as well: inside vmap, a compiled function would run uncompiled
-        self.losses: Loss = partial(_stacked, loss) if together else loss
+        stacked: Loss = (lambda *arguments: vmap(loss)(*arguments)) if compiled else partial(_stacked, loss)
+        self.losses: Loss = stacked if together else loss
         if rate is not None:
             self.losses = partial(_step, self.losses)
         if compiled:
