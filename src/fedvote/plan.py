@@ -72,7 +72,7 @@ class LocalTraining:
     epochs: float = 0.0  # passes over the client's own examples, instead of `steps`; 0: use `steps`
     lr_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of the learning rate
     steps_schedule: Schedule = field(default=Constant(), metadata={"registry": SCHEDULES})  # factor of `steps`
-    label_smoothing: float = 0.0  # share of each training label that is spread evenly over all classes
+    label_smoothing: float = 0.0  # share of each training label that is spread evenly over all classes (cross-entropy)
 
     def __post_init__(self) -> None:
         _check_numbers(self, "steps", "batch")
