@@ -171,4 +171,4 @@ def eigenlines(alike_KK: Tensor, D: int) -> Iterator[Line]:
         values_K, vectors_KK = torch.linalg.eigh(gram_KK)
 
         # 1 / (sqrt(D) (lambda - lambda')), with lambda' the eigenvalue of a direction of pure noise
-        yield Line(vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)))
+        yield Line(vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)), alike_KK=alike_KK)
