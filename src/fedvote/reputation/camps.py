@@ -38,7 +38,7 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
-EQUAL = 0.03  # spread of the logarithm of work, at least: clients may train for somewhat longer
+EQUAL = (0.08, 0.16)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
 LINES = 6  # of each part
 
 
@@ -115,7 +115,7 @@ class Camps(Reputation):
         half = float(heads.sum()) * (1 + SLACK) / 2
         for power in range(len(POWERS)):
             places = torch.cat([work_KP[stay, power], work_NP[absent, power]]).clamp_min(1e-12).log()
-            width, camp = widest_gap(Line(places, EQUAL, one_sided=True), heads, half, need)
+            width, camp = widest_gap(Line(places, EQUAL[power], one_sided=True), heads, half, need)
             if width > 1:
                 kept = camp[camp < len(stay)]
                 heads = torch.cat([heads[kept], heads[len(stay) :]])
@@ -140,11 +140,17 @@ def sum_of_work(found: Sequence[Part]) -> Tensor:
 def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot works, in each part and in all."""
     for power in POWERS:
-        each = [part.works[power][stay] for part in found]
-        for work_n in [torch.stack(each).sum(0), *(each if len(each) > 1 else [])]:
-            # innovations are counted with a relative error of 1 / sqrt(count)
-            noise = float(work_n.clamp_min(1).mean()) ** -0.5 if power == 0 else 0.0
-            yield Line(work_n.clamp_min(1e-12).log(), max(EQUAL, noise), one_sided=True)
+        works = [part.works[power][stay] for part in found]
+        squares = [part.scale * part.grams[power].diagonal()[stay] for part in found]
+        each = list(zip(works, squares, strict=True))
+        if len(each) > 1:
+            each.append((torch.stack(works).sum(0), torch.stack(squares).sum(0)))
+        for work_n, square_n in each:
+            work_n = work_n.clamp_min(1e-12)
+
+            # innovations are independent, so the variance of sum t is sum t^2; relative to (sum t)^2
+            noise = float((square_n.sqrt() / work_n).median())
+            yield Line(work_n.log(), max(EQUAL[power], noise), one_sided=True)
 
 
 def common_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:

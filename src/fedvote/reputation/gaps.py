@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
+STRANGE = 2.0  # spreads by which the ballots beyond a gap agree less with a large camp than its own do
 FAR = 2.5  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
 
 Gap = tuple[float, Tensor]
@@ -47,10 +48,11 @@ def _above(line: Line, heads_K: Tensor, half: float, need: float) -> Gap:
     # gap (1 + 2 / (n - 2))^2 spread: wider beside a small camp, whose ballots may be close by chance; about as much as
     # Student's t is wider than a normal distribution. The spread of work is bounded by its noise, so no square there
     # times the mean head outside: narrower against clients that were left out before
-    needed_n = need * (1 + 2 / (n_n - 2).clamp_min(1)) ** (1 if tail else 2) * spread_n
-    width_n = torch.where(allowed_n, places_K.diff() / (needed_n * outside_n / (len(order_K) - n_n)), 0.0)
+    few_n, head_n = (1 + 2 / (n_n - 2).clamp_min(1)) ** (1 if tail else 2), outside_n / (len(order_K) - n_n)
+    needed_n = need * few_n * spread_n
+    width_n = torch.where(allowed_n, places_K.diff() / (needed_n * head_n), 0.0)
     if line.alike_KK is not None:
-        width_n = width_n.minimum(estranged(line.alike_KK[order_K][:, order_K]) / need)
+        width_n = width_n.minimum(estranged(line.alike_KK[order_K][:, order_K]) / (STRANGE * few_n * head_n))
     cut = int(width_n.argmax())
     if tail and width_n[cut] <= 1:  # a ladder of attackers has no gap
         lowest = int(allowed_n.nonzero()[0])
