@@ -8,9 +8,11 @@ the whole ballot, at each layer, and at blocks of large layers. There each ballo
 - what its innovations have in common with all others', and where they lie along the direction of largest difference.
 
 If a gap on a line is wide relative to the spread of the majority's camp, the ballots beyond it are left out, with all
-their votes. The test repeats: attackers can be of many kinds. The more lines, the wider the gap has to be. Copies
-(copies.py) are left out first: with the client that they copy they would be a camp. If such a camp is found later, with
-a client that the others have robbed, the others are left out, and not those beyond the gap.
+their votes. Clients with much of one class form a camp as well. So on lines of common innovations the ballots beyond
+the gap must also agree less with the camp than its members do. The test repeats: attackers can be of many kinds. The
+more lines, the wider the gap has to be. Copies (copies.py) are left out first: with the client that they copy they
+would be a camp. If such a camp is found later, with a client that the others have robbed, the others are left out, and
+not those beyond the gap.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
@@ -38,7 +40,7 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
-EQUAL = (0.08, 0.16)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
+EQUAL = (0.05, 0.10)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
 LINES = 6  # of each part
 
 
@@ -177,4 +179,6 @@ def eigenlines(alike_KK: Tensor, D: int) -> Iterator[Line]:
         values_K, vectors_KK = torch.linalg.eigh(gram_KK)
 
         # 1 / (sqrt(D) (lambda - lambda')), with lambda' the eigenvalue of a direction of pure noise
-        yield Line(vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)), alike_KK=alike_KK)
+        yield Line(
+            vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)), alike_KK=alike_KK
+        )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
+FEWEST_ALIKE = 7  # the same where agreement counts: of fewer honest clients some may have the same class by chance
 STRANGE = 2.0  # spreads by which the ballots beyond a gap agree less with a large camp than its own do
 FAR = 2.5  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
 
@@ -41,13 +42,13 @@ def _above(line: Line, heads_K: Tensor, half: float, need: float) -> Gap:
     n_n = torch.arange(1, len(order_K), dtype=torch.float64)
     spread_n = spreads(places_K)[:-1].clamp_min(line.noise)
     inside_n, outside_n = sorted_K.cumsum(0)[:-1], sorted_K.flip(0).cumsum(0).flip(0)[1:]
-    allowed_n = (n_n >= FEWEST) & (inside_n > half)
+    allowed_n = (n_n >= (FEWEST if line.alike_KK is None else FEWEST_ALIKE)) & (inside_n > half)
     if not bool(allowed_n.any()):
         return 0.0, order_K
 
     # gap (1 + 2 / (n - 2))^2 spread: wider beside a small camp, whose ballots may be close by chance; about as much as
     # Student's t is wider than a normal distribution. The spread of work is bounded by its noise, so no square there
-    # times the mean head outside: narrower against clients that were left out before
+    # times the mean head outside: less against clients that were left out before
     few_n, head_n = (1 + 2 / (n_n - 2).clamp_min(1)) ** (1 if tail else 2), outside_n / (len(order_K) - n_n)
     needed_n = need * few_n * spread_n
     width_n = torch.where(allowed_n, places_K.diff() / (needed_n * head_n), 0.0)
