@@ -8,9 +8,11 @@ the whole ballot, at each layer, and at blocks of large layers. There each ballo
 - what its innovations have in common with all others', and where they lie along the direction of largest difference.
 
 If a gap on a line is wide relative to the spread of the majority's camp, the ballots beyond it are left out, with all
-their votes. The test repeats: attackers can be of many kinds. The more lines, the wider the gap has to be. Copies
-(copies.py) are left out first: with the client that they copy they would be a camp. If such a camp is found later, with
-a client that the others have robbed, the others are left out, and not those beyond the gap.
+their votes. Clients with much of one class form a camp as well. So on lines of common innovations the ballots beyond
+the gap must also agree less with the camp than its members do. The test repeats: attackers can be of many kinds. The
+more lines, the wider the gap has to be. Copies (copies.py) are left out first: with the client that they copy they
+would be a camp. If such a camp is found later, with a client that the others have robbed, the others are left out, and
+not those beyond the gap.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
@@ -38,7 +40,7 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
-EQUAL = 0.03  # spread of the logarithm of work, at least: clients may train for somewhat longer
+EQUAL = (0.05, 0.10)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
 LINES = 6  # of each part
 
 
@@ -115,7 +117,7 @@ class Camps(Reputation):
         half = float(heads.sum()) * (1 + SLACK) / 2
         for power in range(len(POWERS)):
             places = torch.cat([work_KP[stay, power], work_NP[absent, power]]).clamp_min(1e-12).log()
-            width, camp = widest_gap(Line(places, EQUAL, one_sided=True), heads, half, need)
+            width, camp = widest_gap(Line(places, EQUAL[power], one_sided=True), heads, half, need)
             if width > 1:
                 kept = camp[camp < len(stay)]
                 heads = torch.cat([heads[kept], heads[len(stay) :]])
@@ -140,11 +142,17 @@ def sum_of_work(found: Sequence[Part]) -> Tensor:
 def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot works, in each part and in all."""
     for power in POWERS:
-        each = [part.works[power][stay] for part in found]
-        for work_n in [torch.stack(each).sum(0), *(each if len(each) > 1 else [])]:
-            # innovations are counted with a relative error of 1 / sqrt(count)
-            noise = float(work_n.clamp_min(1).mean()) ** -0.5 if power == 0 else 0.0
-            yield Line(work_n.clamp_min(1e-12).log(), max(EQUAL, noise), one_sided=True)
+        works = [part.works[power][stay] for part in found]
+        squares = [part.scale * part.grams[power].diagonal()[stay] for part in found]
+        each = list(zip(works, squares, strict=True))
+        if len(each) > 1:
+            each.append((torch.stack(works).sum(0), torch.stack(squares).sum(0)))
+        for work_n, square_n in each:
+            work_n = work_n.clamp_min(1e-12)
+
+            # innovations are independent, so the variance of sum t is sum t^2; relative to (sum t)^2
+            noise = float((square_n.sqrt() / work_n).median())
+            yield Line(work_n.log(), max(EQUAL[power], noise), one_sided=True)
 
 
 def common_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
@@ -171,4 +179,6 @@ def eigenlines(alike_KK: Tensor, D: int) -> Iterator[Line]:
         values_K, vectors_KK = torch.linalg.eigh(gram_KK)
 
         # 1 / (sqrt(D) (lambda - lambda')), with lambda' the eigenvalue of a direction of pure noise
-        yield Line(vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)))
+        yield Line(
+            vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)), alike_KK=alike_KK
+        )
