@@ -34,8 +34,8 @@ def weights(rule: Reputation, hostile_HN: Tensor, honest_GN: Tensor) -> Tensor:
     return rule.judge(rule.init(len(votes)), ballots, Key(0, 7)).soft_K[len(honest_GN) :]
 
 
-@pytest.mark.parametrize("rule", [Camps(), Cut()], ids=str)
-def test_nobody_is_left_out_and_only_votes_against_the_plurality_are_changed(rule: Reputation) -> None:
+def test_nobody_is_left_out_and_only_votes_against_the_plurality_are_changed() -> None:
+    rule = Cut()
     own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
     forged = sent(Insider(), own, honest, rule=rule)["votes"]
     assert (weights(rule, forged, honest["votes"]) > 0).all()

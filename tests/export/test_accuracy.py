@@ -40,10 +40,10 @@ def trained(data: Dataset) -> Iterator[tuple[Deployed, float]]:
         data,
         method,
         clients=3,
-        rounds=6,
+        rounds=12,
         steps=20,
         batch=32,
-        evaluate_every=6,
+        evaluate_every=12,
         start="seed",
         device="cpu",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,7 +42,7 @@ def _above(line: Line, heads_K: Tensor, half: float, need: float) -> Gap:
     # the n lowest ballots are the camp, for n = 1 .. K - 1
     n_n = torch.arange(1, len(order_K), dtype=torch.float64)
     spread_n = spreads(places_K)[:-1].clamp_min(line.noise)
-    inside_n, outside_n = sorted_K.cumsum(0)[:-1], sorted_K.flip(0).cumsum(0).flip(0)[1:]
+    inside_n, outside_n = running_sum(sorted_K)[:-1], running_sum(sorted_K.flip(0)).flip(0)[1:]
     allowed_n = (n_n >= (FEWEST if line.alike_KK is None else FEWEST_ALIKE)) & (inside_n > half)
     if not bool(allowed_n.any()):
         return 0.0, order_K
@@ -73,7 +74,7 @@ def estranged(alike_KK: Tensor) -> Tensor:
     inside_Kn = torch.arange(K)[:, None] < n_n
 
     # a_i: mean agreement of ballot i with those of the first n that are not itself
-    sum_Kn = alike_KK.cumsum(1)[:, :-1] - inside_Kn * alike_KK.diagonal()[:, None]
+    sum_Kn = running_sum(alike_KK)[:, :-1] - inside_Kn * alike_KK.diagonal()[:, None]
     mean_Kn = sum_Kn / (n_n - inside_Kn.double()).clamp_min(1)
     among_n, of_others_n = (mean_Kn * inside_Kn).sum(0) / n_n, (mean_Kn * ~inside_Kn).sum(0) / (K - n_n)
     square_n = ((mean_Kn - among_n).square() * inside_Kn).sum(0) / (n_n - 1).clamp_min(1)
@@ -83,7 +84,12 @@ def estranged(alike_KK: Tensor) -> Tensor:
 def spreads(places_K: Tensor) -> Tensor:
     """(K,) the standard deviation of the first n positions, for n = 1 .. K."""
     n_K = torch.arange(1, len(places_K) + 1, dtype=places_K.dtype)
-    sum_K, square_K = places_K.cumsum(0), places_K.square().cumsum(0)
+    sum_K, square_K = running_sum(places_K), running_sum(places_K.square())
 
     # (sum x^2 - (sum x)^2 / n) / (n - 1)
     return ((square_K - sum_K.square() / n_K) / (n_K - 1).clamp_min(1)).clamp_min(0).sqrt()
+
+
+def running_sum(x: Tensor) -> Tensor:
+    """The sums of the first 1, 2, ... values of the last axis; on the CPU, where their order is fixed."""
+    return torch.from_numpy(np.cumsum(x.numpy(), axis=-1))
