@@ -54,7 +54,9 @@ def _above(line: Line, heads_K: Tensor, half: float, need: float) -> Gap:
     needed_n = need * few_n * spread_n
     width_n = torch.where(allowed_n, places_K.diff() / (needed_n * head_n), 0.0)
     if line.alike_KK is not None:
-        width_n = width_n.minimum(estranged(line.alike_KK[order_K][:, order_K]) / (STRANGE * few_n * head_n))
+        # squared: in late rounds honest clients agree little, and attackers are known
+        strange_n = STRANGE * few_n * head_n.square()
+        width_n = width_n.minimum(estranged(line.alike_KK[order_K][:, order_K]) / strange_n)
     cut = int(width_n.argmax())
     if tail and width_n[cut] <= 1:  # a ladder of attackers has no gap
         lowest = int(allowed_n.nonzero()[0])
