@@ -89,6 +89,16 @@ def sent(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str] | None = 
     return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *columns, labels=labels)
 
 
+def traffic(runs: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> list[str]:
+    """A table of single runs: accuracies after the last round, and bits a weight and round, up, down and in all."""
+    up, down = (f"mean(each({{0: rounds}}, '{way}link_bits_per_weight'))" for way in ("up", "down"))
+    names = {"bits a weight up": up, "down": down, "both": f"{up} + {down}"}
+    ends = {"deployed": "accuracy", "soft vote": "accuracy_float"}
+    columns = [f"{name}: {{percent(last({{0: rounds}}, '{metric}'))}}" for name, metric in ends.items()]
+    columns += [f"{name}: {{{value}:.3f}}" for name, value in names.items()]
+    return lines(runs, "run: {name}", *columns, labels=labels)
+
+
 def grid(cells: Iterable[Mapping[str, Any]], metrics: Mapping[str, str], corner: str = "", digits: int = 2,
          only: Sequence[str] = (), rounds: int = 0) -> list[str]:  # fmt: skip
     """A table of `fedvote reproduce`: in percent, mean ± deviation over seeds; in brackets, the paper's number."""
@@ -117,4 +127,4 @@ def _line(entries: Sequence[str]) -> str:
     return re.sub(" +", " ", f"| {' | '.join(entries)} |")
 
 
-FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, grid)
+FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, traffic, grid)
