@@ -1,0 +1,182 @@
+"""Counting: from the ballots of a round to the next state. The function vote of Algorithm 1, with both of its options.
+
+Option I counts equal votes: a ballot is added to the tally when it arrives, and forgotten. Option II weighs ballots by
+reputation: they are kept, packed, until the round closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fedvote.aggregate.mean import weighted_sum
+from fedvote.aggregate.median import median
+from fedvote.core import Message, State
+from fedvote.influence import Unbounded
+from fedvote.method import AllAtOnce, Merge
+from fedvote.packed import Counter, Packed, pack
+from fedvote.packed.shelf import Shelf
+from fedvote.quantize import THRESHOLD, clip, plurality, soft_vote, tally, to_level
+from fedvote.randomness import Key
+from fedvote.reputation import Ballots, rule_of
+from fedvote.reputation.reputation import check_verdict
+
+if TYPE_CHECKING:
+    from fedvote.methods.fedvote import FedVote
+
+MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
+
+
+def empty_count(method: FedVote, state: State, key: Key) -> Merge:
+    """A count without ballots. On a GPU all ballots of a round are there already, as one tensor."""
+    if rule_of(method) is None and not method.train_float:
+        return Count(method, state, key)
+    if state["level"].device.type == "cpu":
+        return Judged(method, state, key)
+    return AllAtOnce(lambda ups, clients: judged(method, state, key, ups["votes"], ups.get("float"), clients))
+
+
+class Count(Merge):
+    """Option I, lambda_m = 1/M: ballots are added to the tally as they arrive, and not kept."""
+
+    def __init__(self, method: FedVote, state: State, key: Key):
+        self._method, self._state, self._key = method, state, key
+        N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
+        self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
+        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)
+        self._clients: list[int] = []
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        # sums of whole numbers are exact in float32, so their order does not matter
+        votes_KD, alphabet = ups["votes"], self._method.alphabet
+        if self._counter is not None:
+            self._counter.add(pack(votes_KD, alphabet))
+        else:
+            ones_K = torch.ones(len(clients), device=votes_KD.device)
+            self._tally_VD = self._tally_VD + tally(votes_KD, ones_K, alphabet)
+        self._clients = [*self._clients, *clients]
+
+    def close(self) -> State:
+        clients, tally_VD = sorted(self._clients), self._tally_VD
+        if self._counter is not None:
+            others_VD = self._counter.counts().float()
+            tally_VD = torch.cat([len(clients) - others_VD.sum(0, keepdim=True), others_VD])
+        equal_K = torch.ones(len(clients), device=tally_VD.device)
+        return vote(self._method, self._state, self._key, tally_VD, tally_VD, equal_K, clients)
+
+
+class Judged(Merge):
+    """Option II: ballots are kept packed until the round closes, because the reputation rule compares them."""
+
+    def __init__(self, method: FedVote, state: State, key: Key):
+        self._method, self._state, self._key = method, state, key
+        self._shelf = Shelf(len(state["level"]), method.alphabet)
+        self._floats: dict[int, Tensor] = {}
+
+    def add(self, ups: Message, clients: Sequence[int]) -> None:
+        self._shelf.add(pack(ups["votes"], self._method.alphabet), list(clients))
+        self._floats |= dict(zip(clients, ups.get("float", ()), strict=False))
+
+    def close(self) -> State:
+        votes, clients = self._shelf.ballots()
+        float_KF = torch.stack([self._floats[client] for client in clients]) if self._floats else None
+        return judged(self._method, self._state, self._key, votes, float_KF, clients)
+
+
+def vote(
+    method: FedVote,
+    state: State,
+    key: Key,
+    soft_VD: Tensor,
+    hard_VD: Tensor,
+    lambda_K: Tensor,
+    clients: Sequence[int],
+) -> State:
+    """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
+    mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
+    if bounded := not isinstance(method.influence, Unbounded):
+        ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
+        mean_D = method.influence(method.soft(state), mean_D, ballots)
+    if method.carries:
+        # s^(k+1) = p^(k+1) + r^(k), with r^(k) the rest that the last broadcast's rounding left out
+        mean_D = clip(mean_D + state["carried"], method.p_min)
+    level_D, levels = _rounded(method, mean_D, method.grid if bounded else levels_of(method, lambda_K), key)
+    if method.carries:
+        # r^(k+1) = s^(k+1) - the level that is broadcast
+        carried = {"carried": mean_D - clip(method.soft_levels.value(level_D, levels), method.p_min)}
+    clients_K = torch.tensor(clients, device=soft_VD.device)
+    recent = {}
+    if method.deploy_rounds > 1:
+        # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
+        hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
+        recent = {"recent": hard_VD}
+    weights_N = torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum())
+    after = {
+        # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
+        "level": level_D,
+        "levels": torch.full_like(state["levels"], levels - 1),
+        # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
+        "plurality": THRESHOLD[method.alphabet](mean_D)  # a bound holds for the deployed network, too
+        if bounded
+        else plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)),
+        "vote_weight": weights_N,
+    }
+    return state | recent | carried | after
+
+
+def judged(
+    method: FedVote,
+    state: State,
+    key: Key,
+    votes_KD: Tensor | Packed,
+    float_KF: Tensor | None,
+    clients: list[int],
+) -> State:
+    """The next state, with lambda from the reputation rule: Option II."""
+    memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
+    clients_K = torch.tensor(clients, device=state["level"].device)
+    layers = tuple(state["layers"].tolist()) if method.reputation.by_layer else ()
+    ballots = Ballots(votes_KD, clients_K, method.soft(state), method.alphabet, layers)
+    verdict = method.reputation.judge(memory, ballots, key)
+    check_verdict(method.reputation, verdict, len(clients), memory)
+    new_memory = {MEMORY + name: value for name, value in verdict.memory.items()}
+    if not float(verdict.soft_K.sum()):  # nobody counts: the soft vote stays
+        return state | {"vote_weight": torch.zeros_like(state["vote_weight"])} | new_memory
+
+    lambda_K = _ones_if_equal(verdict.soft_K)
+    soft_VD = tally(votes_KD, lambda_K, method.alphabet)
+    same = torch.equal(verdict.hard_K, verdict.soft_K)
+    hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, method.alphabet)
+    floats = {} if float_KF is None else {"float": _merged_floats(method, float_KF, lambda_K)}
+    return vote(method, state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+
+
+def _merged_floats(method: FedVote, floats_KF: Tensor, lambda_K: Tensor) -> Tensor:
+    """The mean; under a reputation rule the median of the clients that count: no rule judges float weights."""
+    if rule_of(method) is None:
+        return weighted_sum(lambda_K / lambda_K.sum(), floats_KF)
+    return median(floats_KF[lambda_K > 0])
+
+
+def _rounded(method: FedVote, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
+    """The soft vote as levels, and the number of levels: `every` one that it has, or the few that are asked for."""
+    if not method.levels or every < method.levels:
+        return to_level(soft_D, every), every
+    return method.soft_levels.round(soft_D, key), method.levels
+
+
+def levels_of(method: FedVote, lambda_K: Tensor) -> int:
+    """L: the number of values that a count of equal votes can take; otherwise the grid."""
+    exact = (len(method.alphabet) - 1) * int(lambda_K.count_nonzero()) + 1
+    return exact if bool(((lambda_K == 0) | (lambda_K == 1)).all()) and exact <= MOST_LEVELS else method.grid
+
+
+def _ones_if_equal(weights_K: Tensor) -> Tensor:
+    """0 and 1 if all positive weights are equal, so that tallies are whole numbers; otherwise the weights."""
+    counted_K = weights_K > 0
+    equal = bool((weights_K[counted_K] == weights_K.max()).all()) and bool((weights_K >= 0).all())
+    return counted_K.to(weights_K.dtype) if equal else weights_K
