@@ -160,7 +160,7 @@ def test_no_value_becomes_another_but_a_whole_number_a_float(kind: type, value: 
     for shape, given_value, one in shapes:
         if right:
             made = one(build(holder(shape), {"value": given_value}).value)
-            assert type(made) is kind and made == value
+            assert type(made) is kind and made == kind(value)
         else:
             sentence = refused(holder(shape), {"value": given_value})
             assert sentence.startswith(f"method 'mine'.value is {given_value!r}, expected ")

@@ -19,7 +19,7 @@ from fedvote.studies.experiments.hostile_clients import CLIENTS, RULES, settings
 from fedvote.studies.experiments.operation_counts import PRINTED, counted
 
 COMPARISONS = {name: each for name, each in EXPERIMENTS.items() if isinstance(each, Comparison)}
-CELLS = [cell for each in COMPARISONS.values() for cell in each.cells[:: 1 + len(each.cells) // 40]]  # about 40 of each
+CELLS = [cell for each in COMPARISONS.values() for cell in each.cells[:: 1 + len(each.cells) // 15]]  # about 15 of each
 ASKED = Asked()
 
 
