@@ -47,8 +47,8 @@ def files_in(table: Any) -> list[str]:
     if isinstance(table, Mapping | list | tuple):
         values = table.values() if isinstance(table, Mapping) else table
         return list(dict.fromkeys(file for value in values for file in files_in(value)))
-    file = absolute_name(table).rpartition(":")[0] if isinstance(table, str) else ""
-    return [file] if file.endswith(".py") else []
+    file = table.rpartition(":")[0] if isinstance(table, str) else ""
+    return [str(Path(file).resolve())] if file.endswith(".py") else []
 
 
 def name_files(files: Iterable[str]) -> None:
@@ -87,6 +87,8 @@ def absolute_name(name: str) -> str:
 def _module(file: Path) -> types.ModuleType:
     """Import a user's file, once. Its module is named by its absolute path, so it hides no other module."""
     name = str(file.resolve())
+    if not name.endswith(".py"):  # a link to compiled code
+        raise ConfigError(f"{file} is {name}, expected a file with Python's source: its name ends in .py")
     spec = importlib.util.spec_from_file_location(name, name)
     if name not in sys.modules and spec is not None and spec.loader is not None:
         sys.modules[name] = importlib.util.module_from_spec(spec)  # before it runs: dataclasses look it up

@@ -90,7 +90,9 @@ class Round:
     def read_broadcast(self, frame: bytes, reference: Message | None = None) -> Message:
         """Decode the server's message; `reference`: the previous round's broadcast, if this client kept it."""
         device = self.network.start.voted.device
-        return read(frame, self.header(SERVER), lambda: self.wire.down(reference, self.key), device).message
+        message = read(frame, self.header(SERVER), lambda: self.wire.down(reference, self.key), device).message
+        self.wire.unmoved(message)  # refuses a broadcast that no client can start from
+        return message
 
     def train(self, down: Message, batches: Batches, memory: State, keys: Sequence[Key]) -> tuple[Outgoing, State]:
         """Train K clients: their messages and their new memories, each tensor with K rows."""

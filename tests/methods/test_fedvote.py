@@ -319,7 +319,7 @@ def test_values_that_make_no_sense_are_refused_with_those_that_do(options: dict[
 @pytest.mark.parametrize(("level", "levels"), [([0, 3, 1], 2), ([0, 0, 0], 0)])
 def test_a_broadcast_beyond_its_own_levels_is_refused(level: list[int], levels: int) -> None:
     down = {"level": torch.tensor(level, dtype=torch.int16), "levels": torch.tensor([levels], dtype=torch.int16)}
-    with pytest.raises(WireError, match=f"level {max(level)}, expected at most {levels}"):
+    with pytest.raises(WireError, match=f"levels 0 to {max(level)}, expected 0 to {levels}"):
         FedVote().soft(down)
 
 

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import vmap
 
-from fedvote import FedVote, simulate
+from fedvote import FedAvg, FedVote, simulate
+from fedvote.errors import ModelError
 from fedvote.network.dropout import KeyedDropout, hashed, noise_of
 from fedvote.network.network import Network
 from fedvote.randomness import Key, random_rows
@@ -148,3 +149,20 @@ def test_a_run_with_dropout_repeats_to_the_bit(make: Callable[[], nn.Module]) ->
         *_, last = simulate(module, dataset(), FedVote(), clients=5, rounds=2, steps=3, batch=8)
         lasts.append(last)
     assert torch.equal(lasts[0].state["level"], lasts[1].state["level"])
+
+
+class Noisy(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 12), nn.Linear(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.body(x).relu()
+        kept = torch.full_like(h, 0.5).bernoulli() if self.training else 1.0
+        answer: Tensor = self.head(h * kept)
+        return answer
+
+
+def test_random_numbers_that_no_seed_gives_are_refused() -> None:
+    with pytest.raises(ModelError, match="random numbers that do not follow from the run's seed"):
+        simulate(Noisy(), dataset(), FedAvg(), clients=3, batch=4)

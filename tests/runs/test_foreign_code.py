@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import py_compile
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,18 @@ def test_resuming_a_folder_does_not_run_its_code(folder: Path) -> None:
         assert "\n" not in str(refusal.value)
     with pytest.raises(ConfigError, match="would run"):
         RunFolder(folder).config()
+    assert not (folder.parent / "ran").exists()
+
+
+def test_a_link_to_compiled_code_is_not_run_either(folder: Path) -> None:
+    code = folder.parent / "theirs.py"
+    py_compile.compile(str(code), cfile=str(folder.parent / "hidden.pyc"))
+    code.unlink()
+    code.symlink_to(folder.parent / "hidden.pyc")
+    with pytest.raises(ConfigError, match="would run"):
+        configure(None, [], folder, resume=True)
+    with pytest.raises(ConfigError, match=r"expected a file with Python's source"):
+        configure(None, [], folder, resume=True, trust=True)
     assert not (folder.parent / "ran").exists()
 
 

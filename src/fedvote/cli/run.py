@@ -49,6 +49,8 @@ def run(
     for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
+    if resume and not done:
+        typer.echo(f"fedvote: there is no round to resume in {folder.path}: starting with round 1", err=True)
     sent = both_ways(folder.metrics()[:done])
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume, show=show_network)

@@ -6,6 +6,7 @@ returns an ordinary nn.Module for unscaled inputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from fedvote.runs.folder import NETWORK
 from fedvote.system.tensor_file import save_tensors
 
 STATISTICS = "statistics/"
+LARGEST_TRIAL = 2**18  # numbers in an input that an unknown file may have a network run on
 WEIGHTS_A_BYTE = 8  # at most, in any packing
 
 
@@ -126,8 +128,14 @@ def load_network(
     module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else module
     names = about.voted if keep_float is None else None
     keep_float = about.keep_float if keep_float is None else keep_float
+    if names is None and keep_float is None and math.prod(about.shape) > LARGEST_TRIAL:
+        raise ConfigError(
+            f"{path} does not say which layers are voted on, and its inputs of shape {about.shape} are too large to "
+            "find out by running it: name the layers that stay float (keep_float)"
+        )
     starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
-    either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=names) for each in starts]
+    with _errors_named(path):
+        either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=names) for each in starts]
     network = either[about.layers == either[1].fingerprint.hex()]
     floats = tensors.pop("float")
     voted_bytes = tensors.pop("voted").numpy().tobytes()

@@ -57,7 +57,7 @@ class FedVote(Method):
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
-    levels: int = 0  # of the soft vote that is broadcast: 2 to 256; 0: all that the tally has, as in the paper
+    levels: int = 0  # of the soft vote that is broadcast: 2 to 256 (arcsine: 50); 0: all of the tally, as in the paper
     level_rounding: Rounding = "nearest"  # or "carry", with the rest added in the next round; or "random"
     level_spacing: Spacing = "arcsine"  # equally far apart for the noise of votes; or "even": in p
     coding: Coding = "entropy"  # or "plain": whole bits
@@ -85,6 +85,8 @@ class FedVote(Method):
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
             raise ConfigError(f"levels is {self.levels}, expected fewer than the {self.grid} levels of the grid")
+        if self.level_rounding != "nearest" and not self.levels:
+            raise ConfigError(f"level_rounding is {self.level_rounding!r}, which needs levels: choose 2 or more")
         self.soft_levels  # noqa: B018 - checks them
         if not 0 < self.float_lr < math.inf:
             raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
@@ -174,6 +176,8 @@ class FedVote(Method):
         votes_D = state["plurality"]
         if bool((votes_D.abs() > 1).any()) or (0 not in self.alphabet and not bool(votes_D.all())):
             raise WireError(f"the plurality has votes other than {', '.join(map(str, self.alphabet))}")
+        if "layers" in state and (int(state["layers"].min()) < 1 or int(state["layers"].sum()) != len(votes_D)):
+            raise WireError(f"the layers have {state['layers'].tolist()} votes, expected {len(votes_D)} in all")
         return {
             "deployed": Weights(state["plurality"].float(), state["float"]),
             "float": Weights(self.soft(state), state["float"]),
@@ -187,9 +191,12 @@ class FedVote(Method):
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
-        highest, limit = int(message["level"].max()), int(message["levels"])
-        if not highest <= limit or limit < 1:
-            raise WireError(f"the soft vote has level {highest}, expected at most {limit}, and that to be 1 or more")
+        lowest, highest = (int(end) for end in message["level"].aminmax())
+        limit = int(message["levels"])
+        if not 0 <= lowest <= highest <= limit or limit < 1:
+            raise WireError(
+                f"the soft vote has levels {lowest} to {highest}, expected 0 to {limit}, and that to be 1 or more"
+            )
         return clip(self.soft_levels.value(message["level"], limit + 1), self.p_min)
 
     @property

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.core import Dataset, Examples
+from fedvote.data import load
 from fedvote.errors import ConfigError, ModelError, reason
 from fedvote.network.evaluate import outputs_of
 from fedvote.plan import Plan
@@ -17,15 +18,17 @@ from fedvote.tasks.metrics import decisions
 
 
 def evaluate(
-    network: nn.Module, data: Dataset, *, loss: Any = "auto", metric: Any = "auto", batch: int = 1000
+    network: nn.Module, data: Dataset | str, *, loss: Any = "auto", metric: Any = "auto", batch: int = 1000
 ) -> dict[str, Any]:
     """Judge a network on the test examples: the metric by its name, the loss, and more by the task.
 
     network: any nn.Module for inputs as in training, such as `deployed` returns or `load_network`
+    data: a dataset, or its name
     loss, metric: as in `simulate`
     Classification: `confusion` has a row for each true class, a column for each answer; `by_class` has the share of
     right answers. Multi-label: `by_class` has each label's F1. A class without examples has None.
     """
+    data = load(data) if isinstance(data, str) else data
     for part, kind in ((network, nn.Module), (data, Dataset)):
         if not isinstance(part, kind):
             raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}")

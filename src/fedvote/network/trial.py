@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +56,25 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
         )
     _check_norms(network, path)
     _check_outputs(y, shape, classes, task)
+    _check_repeatable(network, parameters, x[0])
     network.dropout = training.active > 0
     return Trial(_stackable(network, x, noise), network.dropout)
+
+
+def _check_repeatable(network: Network, parameters: Mapping[str, Tensor], x: Tensor) -> None:
+    """Refuse random numbers that do not follow from the run's seed."""
+    found = []
+    with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            with KeyedDropout():
+                found.append(functional_call(network._batch, dict(parameters), (x,)))
+    first, again = found
+    if not torch.allclose(first, again, rtol=1e-3, atol=1e-3, equal_nan=True):
+        raise ModelError(
+            "the forward pass draws random numbers that do not follow from the run's seed, so no run would repeat: use "
+            "nn.Dropout or F.dropout, or draw nothing"
+        )
 
 
 def _check_norms(network: Network, path: list[str]) -> None:

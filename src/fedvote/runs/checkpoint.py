@@ -71,6 +71,8 @@ def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> No
             method.models(state)
             (frame,) = frames(round.broadcast(state))
             round.read_broadcast(frame)
+            if reference := round.reference(state):
+                round.wire.unmoved(reference)
     except (ValueError, WireError) as error:
         raise ConfigError(
             f"{path} is not of this run, or is damaged ({error}): restore it, or delete it and start the run again"

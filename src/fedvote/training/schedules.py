@@ -50,7 +50,12 @@ class Linear(Schedule):
     """From `start` to `end` in equal steps."""
 
     start: float = 1.0  # the factor in the first round
-    end: float = 0.0  # the factor in the last round
+    end: float = 0.1  # the factor in the last round
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (0 <= self.start < math.inf and 0 <= self.end < math.inf):
+            raise ConfigError(f"start is {self.start} and end {self.end}, expected finite factors of 0 or more")
 
     def factor(self, done: float) -> float:
         return self.start + (self.end - self.start) * done
