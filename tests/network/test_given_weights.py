@@ -31,7 +31,7 @@ def module(seed: int = 0) -> nn.Module:
 
 def federation(method: Method, **options: object) -> Federation:
     plan = Plan.of(clients=5, rounds=1, batch=8, steps=1)
-    return Federation.of(module(), dataset(), method, plan, **options)  # type: ignore[arg-type]
+    return Federation.of(module(), dataset(), method, plan, device="cpu", **options)  # type: ignore[arg-type]
 
 
 def test_a_float_method_starts_from_exactly_the_given_network_with_its_norms() -> None:
