@@ -224,11 +224,16 @@ def vote_twice(federation: LocalFederation, key: Path, over: threading.Event) ->
                     push_object(run, session, wish, objects[wish])
 
 
+def _heeds_ctrl_c() -> None:
+    """A shell lets programs in the background ignore Ctrl-C, and so would their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_one_command_starts_a_federation_and_stops_all_of_it_when_interrupted(tmp_path: Path) -> None:
     out, said = tmp_path / "local", tmp_path / "said"
     command = [sys.executable, "-m", "fedvote", "deploy", "local", "--clients", "2", "--tls", "--out", str(out)]
     with said.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, preexec_fn=_heeds_ctrl_c)
     try:
         limit, job = time.monotonic() + 120, out / "federation" / "logs" / "job.log"
         while not job.is_file() and time.monotonic() < limit and process.poll() is None:
