@@ -17,14 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import contracts
-from fedvote.attacks import ATTACKS, Attack
+from fedvote.attacks import Attack
 from fedvote.attacks.poisoned_data import poisoned_data
 from fedvote.core import Batches, Dataset, Examples, State, Weights
 from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import ConfigError, Doubt
+from fedvote.errors import Doubt
+from fedvote.fitting_parts import check_attack, check_batches, check_kinds, check_owned, check_poison
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network.dropout import noise_of
@@ -39,7 +40,6 @@ from fedvote.reputation import rule_of
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.tasks.losses import smoothed
-from fedvote.wire import Wire
 
 CPU = torch.device("cpu")
 
@@ -101,7 +101,7 @@ class Federation:
         """
         method, plan = method or FedVote(), plan or Plan()
         data = load(data) if isinstance(data, str) else data
-        _check_kinds(network, method, data)
+        check_kinds(network, method, data)
         for doubt in plan.doubts():
             warnings.warn(doubt, Doubt, stacklevel=3)
         contracts.signatures(type(method), Method)
@@ -115,10 +115,10 @@ class Federation:
             network, plan.seed, keep_float, loss, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
         )
         functional.check(data.shape, len(data.classes), data.task)
-        _check_attack(plan.attack, method, functional)
-        _check_poison(plan.attack, data)
+        check_attack(plan.attack, method, functional)
+        check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
-        _check_batches(plan, functional)
+        check_batches(plan, functional)
         changes = parts_of(AUGMENTATIONS, Augmentation, augment, "augment")
         check_all(changes, data.shape)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
@@ -128,7 +128,7 @@ class Federation:
             owned = [torch.from_numpy(part) for part in parts]
         else:
             owned = [torch.as_tensor(rows) for rows in owned]
-            _check_owned(owned, clients, len(data.train))
+            check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
         attackers = tuple(sorted(hostile.tolist()))
         return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed), changes, goal)
@@ -277,58 +277,6 @@ class Federation:
         if weights is None or (not self.hostile and rule_of(self.method) is None):
             return {}
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
-
-
-def _check_kinds(network: object, method: object, data: object) -> None:
-    for part, kind, example in (
-        (network, nn.Module, "torch.nn.Sequential(...)"),
-        (method, Method, "fedvote.FedAvg()"),
-        (data, Dataset, "fedvote.from_arrays(...)"),
-    ):
-        if not isinstance(part, kind):
-            raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
-
-
-def _check_attack(attack: Attack, method: Method, network: Network) -> None:
-    """Refuse an attack that combines messages with different scales."""
-    wire = method.wire(network)
-    contracts.instance(method, "wire", wire, Wire)
-    if attack.joint and (scales := wire.scales):
-        alone = ", ".join(name for name, kind in ATTACKS.items() if not kind.joint)
-        raise ConfigError(
-            f"attack {type(attack).__name__} combines the messages of several clients, but with "
-            f"{type(method).__name__} each message has its own scale ({', '.join(scales)}); "
-            f"use an attack that works on single messages: {alone}; or another method"
-        )
-
-
-def _check_poison(attack: Attack, data: Dataset) -> None:
-    """Refuse an attack on labels where labels are no classes."""
-    kind = type(attack)
-    poisons = kind.poison is not Attack.poison or kind.poison_examples is not Attack.poison_examples
-    if poisons and data.task != "classification":
-        raise ConfigError(
-            f"attack {kind.__name__} changes classes, but the task of {data.name} is {data.task}: use an "
-            "attack that changes messages, such as inverse"
-        )
-
-
-def _check_batches(plan: Plan, network: Network) -> None:
-    sizes = {"batch": plan.local.batch, "test_batch": plan.engine.test_batch, "calibrate_on": plan.engine.calibrate_on}
-    for name, size in sizes.items() if network.norms else ():
-        if size < 2:
-            raise ConfigError(f"{name} is 1, expected 2 or more: the network's batch norm needs several inputs")
-
-
-def _check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
-    if len(owned) != clients:
-        raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
-    for client, rows in enumerate(owned):
-        if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < examples):
-            raise ConfigError(
-                f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
-                f"{examples - 1}"
-            )
 
 
 def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
