@@ -157,6 +157,11 @@ class Codec(ABC):
     signed: ClassVar[bool] = True  # whether minus a value is a value, too; false for indices and counts
     count: int  # the number of values
 
+    @property
+    def plain_bits(self) -> float:
+        """Bits of one value without entropy coding."""
+        return 32.0
+
     @abstractmethod
     def encode(self, x: Tensor) -> bytes: ...
 

@@ -19,6 +19,10 @@ class Binary(Codec):
     dtype: ClassVar[torch.dtype | None] = torch.int8
     count: int
 
+    @property
+    def plain_bits(self) -> float:
+        return 1.0
+
     def encode(self, x: Tensor) -> bytes:
         self._check(x)
         return pack_bits(x > 0)

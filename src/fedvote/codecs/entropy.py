@@ -11,6 +11,7 @@ encoding: the decoder refuses the longer mode.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -51,6 +52,10 @@ class EntropyVotes(Codec):
         lowest, highest = (int(self.context.min()), int(self.context.max())) if self.count else (0, 0)
         if lowest < 0 or highest >= len(self.expected):
             raise WireError(f"contexts from {lowest} to {highest}, expected 0 to {len(self.expected) - 1}")
+
+    @property
+    def plain_bits(self) -> float:
+        return math.log2(len(self.alphabet))
 
     def encode(self, x: Tensor) -> bytes:
         coded = self._coded(*self._shares_and_symbols(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,10 @@ class Signed(Codec):
     count: int
     limit: int
     entropy: bool = True  # codec 6 instead of 3
+
+    @property
+    def plain_bits(self) -> float:
+        return math.log2(2 * self.limit + 1)
 
     def encode(self, x: Tensor) -> bytes:
         self._check(x)

@@ -23,6 +23,10 @@ class Ternary(Codec):
     dtype: ClassVar[torch.dtype | None] = torch.int8
     count: int
 
+    @property
+    def plain_bits(self) -> float:
+        return 1.6
+
     def encode(self, x: Tensor) -> bytes:
         self._check(x)
         columns = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8).unbind(1)

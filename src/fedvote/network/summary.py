@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from math import log2
 from typing import TYPE_CHECKING, Any
 
-from fedvote.codecs import Binary, EntropyVotes, Signed, Ternary
 from fedvote.core import Codec
 from fedvote.network.network import Network
 
@@ -90,7 +88,7 @@ def summarise(
     network: Network, seed: int, uplink: Mapping[str, Codec], device_bits: float, float_only: bool, trains_float: bool
 ) -> Summary:
     """`uplink`: the codecs of a client's message; `device_bits`: of a voted weight in the deployed network."""
-    up = {name: _bits(codec) for name, codec in uplink.items()}
+    up = {name: codec.plain_bits for name, codec in uplink.items()}
     everywhere = sum(
         bits * uplink[name].count / (network.D + network.F)
         for name, bits in up.items()
@@ -131,15 +129,6 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
             "clients train one at a time, since this network cannot run as a stack of clients: rounds are slow"
         )
     return found
-
-
-def _bits(codec: Codec) -> float:
-    """Bits of one value without entropy coding."""
-    if isinstance(codec, EntropyVotes):
-        return log2(len(codec.alphabet))
-    if isinstance(codec, Signed):
-        return log2(2 * codec.limit + 1)
-    return {Binary: 1.0, Ternary: 1.6}.get(type(codec), 32.0)
 
 
 def _names(names: Sequence[str], most: int = 4) -> str:
