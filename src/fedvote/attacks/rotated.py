@@ -1,6 +1,6 @@
-"""Rotated inputs: honest clients with other data, to measure what a rule costs such a minority. Nobody is hostile.
+"""Rotated inputs: honest clients with other data, to measure what a rule costs a minority. Knows its own data alone.
 
-Images are turned by 90 degrees. Inputs without height and width, such as rows of a table, are reversed.
+Nobody is hostile. Images are turned by 90 degrees. Other inputs, such as rows of a table, are reversed.
 """
 
 from __future__ import annotations

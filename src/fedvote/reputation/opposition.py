@@ -81,7 +81,8 @@ def disputed_direction(alike_KK: Tensor) -> Tensor:
     mean_K = pairs_KK.mean(0)
 
     # J A J u = lambda u, J = I - 1/K
-    return torch.linalg.eigh(pairs_KK - mean_K - mean_K[:, None] + mean_K.mean()).eigenvectors[:, -1]
+    _, vectors_KK = torch.linalg.eigh(pairs_KK - mean_K - mean_K[:, None] + mean_K.mean())
+    return vectors_KK[:, -1]
 
 
 def explained(alike_KK: Tensor) -> Tensor:
