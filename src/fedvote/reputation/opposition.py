@@ -81,7 +81,7 @@ def disputed_direction(alike_KK: Tensor) -> Tensor:
     mean_K = pairs_KK.mean(0)
 
     # J A J u = lambda u, J = I - 1/K
-    _, vectors_KK = torch.linalg.eigh(pairs_KK - mean_K - mean_K[:, None] + mean_K.mean())
+    vectors_KK: Tensor = torch.linalg.eigh(pairs_KK - mean_K - mean_K[:, None] + mean_K.mean())[1]
     return vectors_KK[:, -1]
 
 
