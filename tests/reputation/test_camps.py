@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from itertools import pairwise
 
 import pytest
 import torch
@@ -395,3 +396,23 @@ def test_attackers_who_are_most_of_a_cohort_are_judged_beside_the_clients_that_a
     awake = sorted(hostile)[:10]
     assert not judged(memory, -cast(awake, 6), awake, 6).soft_K.any(), "nobody counts"
     assert clients == len(memory["work"])
+
+
+@SEEDS
+@pytest.mark.parametrize("attack", ["inverse", "wrong labels"])
+def test_attackers_in_sampled_cohorts_never_count_alone_for_two_rounds_in_a_row(attack: str, seed: int) -> None:
+    """16 of 40 sleep for ten rounds. 10 clients take part in a round, and often most of them are hostile."""
+    memory, alone = Camps().init(40), []
+    for round in range(1, 26):
+        cohort = sorted(Key(3, round).numpy(f"cohort {seed}").choice(40, 10, replace=False).tolist())
+        hostile = [row for row, client in enumerate(cohort) if client >= 24 and round > 10]
+        votes_KD = cast(cohort, round, seed=seed)
+        if hostile:
+            flipped_HD = cast([cohort[row] for row in hostile], round, flipped=True, seed=seed)
+            votes_KD[hostile] = flipped_HD if attack == "wrong labels" else -votes_KD[hostile]
+        verdict = judged(memory, votes_KD, cohort, round, seed)
+        memory, counted_K = verdict.memory, verdict.soft_K > 0
+        honest_K = torch.ones(10, dtype=torch.bool).index_fill(0, torch.tensor(hostile, dtype=torch.int64), False)
+        alone.append(bool(counted_K.any()) and not bool(counted_K[honest_K].any()))
+    assert not any(pair == (True, True) for pair in pairwise(alone))
+    assert attack == "wrong labels" or not any(alone)

@@ -32,7 +32,7 @@ from fedvote.randomness import Key
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
-from fedvote.reputation.opposition import no_pairs, opposed_camp, remembered, still_opposed
+from fedvote.reputation.opposition import Pairs, no_pairs, opposed_camp, pairs_of, remembered, still_opposed
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
@@ -63,11 +63,12 @@ class Camps(Reputation):
         heads_N = (LEAST + (1 - LEAST) * memory["reputation"]).double().cpu()
         found = innovations(ballots, key)
         stay, half = self.plausible(found, heads_N, clients_K.cpu(), memory["work"].double().cpu())
-        alike_nn = cosines(common_counts(found)[stay][:, stay])
         rows = clients_K[stay.to(clients_K.device)]
-        pairs, alike_nn = remembered(memory, rows, alike_nn)
+        alike_nn = cosines(common_counts(found)[stay][:, stay])
+        memory = memory | remembered(memory, rows, alike_nn)
+        pairs = pairs_of(memory, rows, alike_nn, heads_N, half)
         known_n = memory["opposed"][rows].cpu() > KNOWN
-        inside = self.unopposed(found, stay, alike_nn, known_n, heads_N[clients_K.cpu()], half)
+        inside = self.unopposed(found, stay, pairs, known_n)
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         stays_K = torch.zeros_like(nu_K).index_fill(0, stay[inside].to(nu_K.device), 1)
 
@@ -79,10 +80,13 @@ class Camps(Reputation):
         stayed_K = stays_K > 0
         work_KP = sum_of_work(found).to(memory["work"])
         work_NP = memory["work"].index_copy(0, clients_K[stayed_K], work_KP[stayed_K])
-        new = {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K), "work": work_NP, **pairs}
         mean_n = self.beta * memory["opposed"][rows] + (1 - self.beta) * opposed_n
-        new |= {"opposed": memory["opposed"].index_copy(0, rows, mean_n)}
-        return Verdict(weights_K, weights_K, new)
+        new = {
+            "reputation": memory["reputation"].index_copy(0, clients_K, nu_K),
+            "work": work_NP,
+            "opposed": memory["opposed"].index_copy(0, rows, mean_n),
+        }
+        return Verdict(weights_K, weights_K, memory | new)
 
     def plausible(
         self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor
@@ -105,16 +109,14 @@ class Camps(Reputation):
             stay = stay[camp]
         return stay, half
 
-    def unopposed(
-        self, found: Sequence[Part], stay: Tensor, alike_nn: Tensor, known_n: Tensor, heads_K: Tensor, half: float
-    ) -> Tensor:
+    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, known_n: Tensor) -> Tensor:
         """Which of the staying ballots are the majority, if a minority pulls against it."""
         inside = torch.arange(len(stay))
-        others = inside[~still_opposed(alike_nn, known_n)]
-        if float(heads_K[stay[others]].sum()) > half:
-            inside = others
-        while (camp := opposed_camp(alike_nn[inside][:, inside], heads_K[stay[inside]], half)) is not None:
-            inside = self.honest_side(found, stay, inside, inside[camp], heads_K, half)
+        still_n = still_opposed(pairs.alike_nn, known_n)
+        if pairs.outnumber(inside[~still_n], inside[still_n]):
+            inside = inside[~still_n]
+        while (camp := opposed_camp(pairs, inside)) is not None:
+            inside = self.honest_side(found, stay, inside, camp, pairs)
         return inside
 
     def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
@@ -122,13 +124,11 @@ class Camps(Reputation):
         width, camp = max((widest_gap(line, heads_n, half, need) for line in lines), key=lambda gap: gap[0])
         return camp if width > 1 else None
 
-    def honest_side(
-        self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, heads_K: Tensor, half: float
-    ) -> Tensor:
+    def honest_side(self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs) -> Tensor:
         """The camp; or, if its members have robbed some of their own, all others and the robbed ones."""
-        victims = camp[robbed(found, stay[camp])]
-        others = torch.cat([inside[~torch.isin(inside, camp)], victims]).sort().values
-        return others if len(victims) and float(heads_K[stay[others]].sum()) > half else camp
+        victims = robbed(found, stay[camp])
+        others = torch.cat([inside[~torch.isin(inside, camp)], camp[victims]]).sort().values
+        return others if bool(victims.any()) and pairs.outnumber(others, camp[~victims]) else camp
 
     def usual_work(
         self, work_KP: Tensor, stay: Tensor, clients_K: Tensor, heads_N: Tensor, work_NP: Tensor, need: float

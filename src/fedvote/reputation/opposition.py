@@ -13,6 +13,8 @@ first rounds have more in common than the camps dispute, so that sums over round
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,7 @@ FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots expla
 FEWEST_MEMBERS = 2  # a single client has no camp
 KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn the same, shall not count for long
 EXPLAINED = (0.15, 4.0)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
-LOYAL = 0.25  # a known opponent's agreement with the majority, relative to that with other opponents, at most
+LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
 
 def no_pairs(clients: int) -> State:
@@ -34,18 +36,50 @@ def no_pairs(clients: int) -> State:
     return {**pairs, "opposed": torch.zeros(clients)}
 
 
-def remembered(memory: State, clients_K: Tensor, alike_KK: Tensor) -> tuple[State, Tensor]:
-    """The memory of pairs after a round, and the mean cosine of each pair of the round, on the CPU."""
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How much the clients of a round agree, and the votes that decide which of two camps is the majority."""
+
+    alike_nn: Tensor  # mean cosine of each pair of the round's n ballots
+    heads_n: Tensor
+    absent_An: Tensor  # the same of each client outside of the round with each in it; NaN if they have never met
+    heads_A: Tensor
+    half: float  # of the round's heads
+
+    def outnumber(self, camp: Tensor, others: Tensor) -> bool:
+        """Whether a camp has most heads, also with the absent clients that have met both camps.
+
+        Of these, only those support it that agreed with the camp and hardly with the others.
+        """
+        with_A, without_A = self.absent_An[:, camp].nanmean(1), self.absent_An[:, others].nanmean(1)
+        met_A = ~(with_A - without_A).isnan()
+        supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
+        return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
+
+
+def remembered(memory: State, clients_n: Tensor, alike_nn: Tensor) -> State:
+    """The memory of pairs after a round."""
     agreed_NN, met_NN = memory["agreed"], memory["met"]
     if not agreed_NN.shape[1]:
-        return {"agreed": agreed_NN, "met": met_NN}, alike_KK
-    cells = clients_K[:, None].expand(-1, len(clients_K)), clients_K.expand(len(clients_K), -1)
+        return {"agreed": agreed_NN, "met": met_NN}
+    cells = clients_n[:, None].expand(-1, len(clients_n)), clients_n.expand(len(clients_n), -1)
 
     # s_ij <- s_ij / 2 + a_ij, and the same for the number of rounds
-    agreed_KK = KEPT * agreed_NN[cells] + alike_KK.to(agreed_NN)
-    met_KK = KEPT * met_NN[cells] + 1
-    new = {"agreed": agreed_NN.index_put(cells, agreed_KK), "met": met_NN.index_put(cells, met_KK)}
-    return new, (agreed_KK / met_KK).double().cpu()
+    agreed_nn = KEPT * agreed_NN[cells] + alike_nn.to(agreed_NN)
+    met_nn = KEPT * met_NN[cells] + 1
+    return {"agreed": agreed_NN.index_put(cells, agreed_nn), "met": met_NN.index_put(cells, met_nn)}
+
+
+def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor, half: float) -> Pairs:
+    """The pairs of a round, from the memory after it; if pairs are not remembered, those of the round alone."""
+    clients_n = clients_n.cpu()
+    if not memory["agreed"].shape[1]:
+        nobody_An = torch.empty((0, len(clients_n)), dtype=torch.float64)
+        return Pairs(alike_nn, heads_N[clients_n], nobody_An, heads_N[:0], half)
+    mean_NN = (memory["agreed"] / memory["met"]).double().cpu()
+    absent = torch.ones(len(heads_N), dtype=torch.bool).index_fill(0, clients_n, False)
+    mean_Nn = mean_NN[:, clients_n]
+    return Pairs(mean_Nn[clients_n], heads_N[clients_n], mean_Nn[absent], heads_N[absent], half)
 
 
 def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
@@ -60,18 +94,20 @@ def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
     return known_K & (alike_KK[:, ~known_K].mean(1) < LOYAL * with_known_K)
 
 
-def opposed_camp(alike_KK: Tensor, heads_K: Tensor, half: float) -> Tensor | None:
-    """Indices of the camp with more than half of the heads, if another one opposes it; otherwise None."""
-    K = len(heads_K)
+def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
+    """The larger of two camps that oppose each other among the ballots `inside`; None if there are no such camps."""
+    K = len(inside)
     if K < FEWEST_BALLOTS:
         return None
+    alike_KK = pairs.alike_nn[inside][:, inside]
     order_K = disputed_direction(alike_KK).argsort()
     share, cut = explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : K - FEWEST_MEMBERS].max(0)
     split = int(cut) + FEWEST_MEMBERS
-    others, camp = sorted((order_K[:split], order_K[split:]), key=lambda camp: float(heads_K[camp].sum()))
-    large = float(heads_K[camp].sum()) > half
-    enough = EXPLAINED[0] + EXPLAINED[1] / K
-    return camp.sort().values if large and share > enough and disagree(alike_KK, camp, others) else None
+    sides = order_K[:split].sort().values, order_K[split:].sort().values
+    if share < EXPLAINED[0] + EXPLAINED[1] / K or not disagree(alike_KK, *sides):
+        return None
+    one, other = (inside[side] for side in sides)
+    return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
 
 
 def disputed_direction(alike_KK: Tensor) -> Tensor:

@@ -31,6 +31,7 @@ from fedvote.studies.experiments.hostile_clients import (
     FIGURE_7,
 )
 from fedvote.studies.experiments.hostile_digits import (
+    COHORTS_DIGITS,
     FEW_DIGITS,
     HONEST_DIGITS,
     HOSTILE_DIGITS,
@@ -65,6 +66,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
     "few-digits": FEW_DIGITS,
+    "cohorts-digits": COHORTS_DIGITS,
     "rules-digits": RULES_DIGITS,
     "backdoor-digits": BACKDOOR_DIGITS,
     "backdoor-cifar10": BACKDOOR_CIFAR10,

@@ -75,6 +75,26 @@ FEW_DIGITS = Comparison(
     first_seed=1,
 )
 
+COHORTS = ("rounds=30", "federation.clients=40", "federation.cohort=10", "local.batch=8")
+COHORT_ATTACKS = {
+    "sleeper": ("attack=sleeper", "attack.wakes=8"),
+    "inverse": ("attack=inverse",),
+    "omniscient": ("attack=omniscient",),
+    "layer": ("attack=layer",),
+    "label-flip": ("attack=label-flip",),
+}
+COHORTS_DIGITS = Comparison(
+    "Sampled cohorts: 16 hostile clients of 40, 10 in a round, on digits",
+    tuple(
+        Cell(attack, "quickstart", (*COHORTS, *settings_of_run(rule, settings, 16, 40)), rule)
+        for attack, settings in COHORT_ATTACKS.items()
+        for rule in ("camps", "uniform", "oracle")
+    ),
+    grid({"accuracy": ""}, "Attack"),
+    f"{ORACLE}In some rounds most clients are hostile. The file has the share of their votes: hostile_weight.",
+    first_seed=1,
+)
+
 FLOATS = ("median", "NNM + trimmed mean", "robust learning rate")
 RATES = ("0.01", "0.003", "0.001")
 RATED_BY = ("inverse", "label-flip", "omniscient")  # attacks under which the rates of float models are chosen
