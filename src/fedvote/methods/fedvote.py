@@ -45,6 +45,7 @@ from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
 SignRounding = Literal["likeliest", "random"]
+Counted = Literal["votes", "changes"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 
@@ -55,6 +56,7 @@ class FedVote(Method):
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
+    counts: Counted = "votes"  # each round anew; or "changes": votes against the broadcast rounded by the same numbers
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256 (arcsine: 50); 0: all of the tally, as in the paper

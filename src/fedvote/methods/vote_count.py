@@ -19,7 +19,7 @@ from fedvote.influence import Unbounded
 from fedvote.method import AllAtOnce, Merge
 from fedvote.packed import Counter, Packed, pack
 from fedvote.packed.shelf import Shelf
-from fedvote.quantize import THRESHOLD, clip, plurality, soft_vote, tally, to_level
+from fedvote.quantize import THRESHOLD, clip, plurality, round_by_shared_random, soft_vote, tally, to_level
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, rule_of
 from fedvote.reputation.reputation import check_verdict
@@ -98,6 +98,10 @@ def vote(
 ) -> State:
     """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
     mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
+    if method.counts == "changes":
+        unmoved_VD = tally_of_unmoved(method, state, key, lambda_K, clients)
+        start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
+        mean_D = (start_D + mean_D - soft_vote(unmoved_VD, method.alphabet)).clamp(-1, 1)
     if bounded := not isinstance(method.influence, Unbounded):
         ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
         mean_D = method.influence(method.soft(state), mean_D, ballots)
@@ -121,7 +125,7 @@ def vote(
         "levels": torch.full_like(state["levels"], levels - 1),
         # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
         "plurality": THRESHOLD[method.alphabet](mean_D)  # a bound holds for the deployed network, too
-        if bounded
+        if bounded or method.counts == "changes"
         else plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)),
         "vote_weight": weights_N,
     }
@@ -153,6 +157,17 @@ def judged(
     hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, method.alphabet)
     floats = {} if float_KF is None else {"float": _merged_floats(method, float_KF, lambda_K)}
     return vote(method, state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+
+
+def tally_of_unmoved(method: FedVote, state: State, key: Key, lambda_K: Tensor, clients: Sequence[int]) -> Tensor:
+    """(V, D) the tally of ballots that nobody trained: the broadcast, rounded by each client's random numbers."""
+    soft_D = method.soft(state)
+    total_VD = torch.zeros((len(method.alphabet), len(soft_D)), device=soft_D.device)
+    for weight, client in zip(lambda_K, clients, strict=True):
+        if weight:
+            votes_1D = round_by_shared_random(soft_D[None], method.alphabet, [key.of(client)])
+            total_VD += tally(votes_1D, weight[None], method.alphabet)
+    return total_VD
 
 
 def _merged_floats(method: FedVote, floats_KF: Tensor, lambda_K: Tensor) -> Tensor:
