@@ -2,6 +2,10 @@
 
 Option I counts equal votes: a ballot is added to the tally when it arrives, and forgotten. Option II weighs ballots by
 reputation: they are kept, packed, until the round closes.
+
+Either tally replaces the soft vote, or its difference from the tally of untrained ballots moves it (`counts`). A client
+that moves a weight from w to q votes differently from its untrained ballot with probability |q - w| / 2, so its change
+has a variance of at most 2 |q - w|; a vote has 1 - q^2, however little the client learned.
 """
 
 from __future__ import annotations
@@ -98,10 +102,11 @@ def vote(
 ) -> State:
     """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
     mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
-    if method.counts == "changes":
-        unmoved_VD = tally_of_unmoved(method, state, key, lambda_K, clients)
+    if changes := method.counts == "changes":
+        # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m (w_m - r_m)
         start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
-        mean_D = (start_D + mean_D - soft_vote(unmoved_VD, method.alphabet)).clamp(-1, 1)
+        untrained_VD = tally_of_untrained(method, state, key, lambda_K, clients)
+        mean_D = (start_D + mean_D - soft_vote(untrained_VD, method.alphabet)).clamp(-1, 1)
     if bounded := not isinstance(method.influence, Unbounded):
         ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
         mean_D = method.influence(method.soft(state), mean_D, ballots)
@@ -124,8 +129,8 @@ def vote(
         "level": level_D,
         "levels": torch.full_like(state["levels"], levels - 1),
         # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-        "plurality": THRESHOLD[method.alphabet](mean_D)  # a bound holds for the deployed network, too
-        if bounded or method.counts == "changes"
+        "plurality": THRESHOLD[method.alphabet](mean_D)  # bounds and earlier rounds hold for the deployed network, too
+        if bounded or changes
         else plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)),
         "vote_weight": weights_N,
     }
@@ -159,8 +164,8 @@ def judged(
     return vote(method, state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
 
 
-def tally_of_unmoved(method: FedVote, state: State, key: Key, lambda_K: Tensor, clients: Sequence[int]) -> Tensor:
-    """(V, D) the tally of ballots that nobody trained: the broadcast, rounded by each client's random numbers."""
+def tally_of_untrained(method: FedVote, state: State, key: Key, lambda_K: Tensor, clients: Sequence[int]) -> Tensor:
+    """(V, D) the tally of the ballots r_m: the broadcast, rounded by each client's own random numbers."""
     soft_D = method.soft(state)
     total_VD = torch.zeros((len(method.alphabet), len(soft_D)), device=soft_D.device)
     for weight, client in zip(lambda_K, clients, strict=True):
