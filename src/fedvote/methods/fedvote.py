@@ -26,7 +26,9 @@ from fedvote.errors import ConfigError, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
+from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
+from fedvote.methods.trained_floats import REST, rounded_rows
 from fedvote.methods.vote_count import MEMORY, MOST_LEVELS, empty_count
 from fedvote.network.network import Network
 from fedvote.quantize import (
@@ -74,6 +76,7 @@ class FedVote(Method):
     deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
     train_float: bool = False  # train and average the float weights; false: they stay as they start
     float_lr: float = 0.003  # the learning rate of float weights that train
+    float_levels: int = 0  # values above zero of their update, both ways, 2 s + 1 in all; 0: float32
 
     explains = {  # noqa: RUF012  (a constant)
         "weights_flipped": "Weights flipped: the share of deployed weights that changed in the round.",
@@ -100,6 +103,8 @@ class FedVote(Method):
         if self.level_rounding != "nearest" and not self.levels:
             raise ConfigError(f"level_rounding is {self.level_rounding!r}, which needs levels: choose 2 or more")
         self.soft_levels  # noqa: B018 - checks them
+        if not 0 <= self.float_levels <= MOST:
+            raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
         if not 0 < self.float_lr < math.inf:
             raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
 
@@ -128,6 +133,8 @@ class FedVote(Method):
             state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
         if self.carries:
             state["carried"] = torch.zeros_like(soft_D)
+        if self.train_float and self.float_levels:
+            state[REST] = torch.zeros_like(state["float"])
         if network.given:
             state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
         memory = self.reputation.init(clients)
@@ -159,7 +166,9 @@ class FedVote(Method):
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
         up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
-        return up | dict(zip(self._floats, trained, strict=True)), memory
+        if self.train_float:
+            up["float"] = rounded_rows(down["float"], trained[0], self.float_levels)
+        return up, memory
 
     @layerwise
     def objective(self, network: Network, *weights: Any) -> Tensor:
@@ -198,7 +207,14 @@ class FedVote(Method):
     def wire(self, network: Network) -> BallotWire:
         down = ("float",) if self.train_float or network.given else ()
         return BallotWire(
-            network, self.alphabet, self.coding == "entropy", down, self._floats, self.soft, self.soft_levels
+            network,
+            self.alphabet,
+            self.coding == "entropy",
+            down,
+            self._floats,
+            self.soft,
+            self.soft_levels,
+            self.float_levels if self.train_float else 0,
         )
 
     def soft(self, message: Message) -> Tensor:

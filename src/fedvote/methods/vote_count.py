@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedvote.aggregate.mean import weighted_sum
-from fedvote.aggregate.median import median
 from fedvote.core import Message, State
 from fedvote.influence import Unbounded
 from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.trained_floats import merged_floats
 from fedvote.packed import Counter, Packed, pack
 from fedvote.packed.shelf import Shelf
 from fedvote.quantize import THRESHOLD, clip, plurality, round_by_shared_random, soft_vote, tally, to_level
@@ -160,7 +159,7 @@ def judged(
     soft_VD = tally(votes_KD, lambda_K, method.alphabet)
     same = torch.equal(verdict.hard_K, verdict.soft_K)
     hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, method.alphabet)
-    floats = {} if float_KF is None else {"float": _merged_floats(method, float_KF, lambda_K)}
+    floats = {} if float_KF is None else merged_floats(method, state, float_KF, lambda_K)
     return vote(method, state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
 
 
@@ -173,13 +172,6 @@ def tally_of_untrained(method: FedVote, state: State, key: Key, lambda_K: Tensor
             votes_1D = round_by_shared_random(soft_D[None], method.alphabet, [key.of(client)])
             total_VD += tally(votes_1D, weight[None], method.alphabet)
     return total_VD
-
-
-def _merged_floats(method: FedVote, floats_KF: Tensor, lambda_K: Tensor) -> Tensor:
-    """The mean; under a reputation rule the median of the clients that count: no rule judges float weights."""
-    if rule_of(method) is None:
-        return weighted_sum(lambda_K / lambda_K.sum(), floats_KF)
-    return median(floats_KF[lambda_K > 0])
 
 
 def _rounded(method: FedVote, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
