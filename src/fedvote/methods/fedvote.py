@@ -4,6 +4,11 @@ The server keeps the soft vote p as whole numbers: level j of L stands for 2 p -
 clients are a cohort of K here. K equal binary votes need L = K + 1 levels, K equal ternary votes 2 K + 1: no loss.
 Votes of unequal weight, and p^(0), are rounded to a grid. With `levels`, every tally is rounded to so few levels before
 it is broadcast: fewer bits, more noise. Either way the server continues from exactly what clients decode.
+
+The server can draw the random numbers by which a client rounds, so it knows the ballot r_m that client m would have
+sent without training. With `counts = "changes"` it adds to the soft vote the mean of w_m - r_m, in place of counting
+w_m anew. The expectation is the same. The noise of rounding is in both ballots, and cancels where they agree: it is a
+control variate. `vote_count.py` has the variance.
 """
 
 from __future__ import annotations
@@ -47,6 +52,7 @@ from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
 SignRounding = Literal["likeliest", "random"]
+Counted = Literal["votes", "changes"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 
@@ -57,6 +63,7 @@ class FedVote(Method):
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
+    counts: Counted = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256 (arcsine: 50); 0: all of the tally, as in the paper
@@ -84,6 +91,11 @@ class FedVote(Method):
             raise ConfigError(f"sign_share is {self.sign_share}, expected a share from 0 to 1")
         if self.deploy_rounds < 1:
             raise ConfigError(f"deploy_rounds is {self.deploy_rounds}, expected 1 (the last round alone) or more")
+        if self.deploy_rounds > 1 and self.counts == "changes":
+            raise ConfigError(
+                f"deploy_rounds is {self.deploy_rounds} and counts 'changes', which adds up all rounds already: "
+                "expected deploy_rounds 1, or counts 'votes'"
+            )
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
