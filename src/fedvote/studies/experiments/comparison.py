@@ -42,11 +42,14 @@ class Comparison:
     cells: tuple[Cell, ...]
     show: Show
     note: str = ""  # such as differences from the paper
+    first_seed: int = 0  # of the runs: settings may have been chosen with seeds before it
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
         machine = environment(find_device(asked.device))
         planned = [  # configured before the first run, to find mistakes; all cells of a seed, then the next seed
-            (seed, cell, configured(cell, seed, asked)) for seed in range(asked.seeds) for cell in self.wanted(asked)
+            (seed, cell, configured(cell, seed, asked))
+            for seed in range(self.first_seed, self.first_seed + asked.seeds)
+            for cell in self.wanted(asked)
         ]
         if asked.jobs > 1:
             run_all(unfinished(planned, asked, runs), asked.jobs)
