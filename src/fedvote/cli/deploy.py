@@ -92,3 +92,18 @@ def deploy_status(
     typer.echo(table(clients(run)))
     if within is not None and seconds_since_last_round(run) > within:
         raise typer.Exit(1)
+
+
+@deploy_app.command(name="client", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def deploy_client(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(help="A free port of this machine, for the client's own programs.")] = 9094,
+    keep: Annotated[float, typer.Option(help="Seconds that an idle client keeps its process, with its data.")] = 600,
+) -> None:
+    """Start a client: a SuperNode, and beside it a process that takes all its turns. Pass flower-supernode's options.
+
+    Flower alone starts Python anew for each turn.
+    """
+    from fedvote.engines.flower.warm_client import client
+
+    client(context.args, port, keep)

@@ -32,6 +32,7 @@ from fedvote.randomness import Key
 from fedvote.rounds import BallotBox, Round
 from fedvote.studies.bench import peak_memory
 from fedvote.studies.rows import Rows
+from fedvote.system.threads import cores
 from fedvote.wire import Outgoing, frames
 
 SIDE = 1000  # a layer of SIDE x SIDE weights
@@ -117,12 +118,12 @@ def _is_simulated(opened: tuple[Round, State], found: State, clients: int) -> bo
 
 def _decoding(opened: tuple[Round, State], files: Sequence[Path]) -> dict[str, Any]:
     """Ballots decoded in a second by one process, and how much faster one for each core is: medians of five."""
-    cores = os.cpu_count() or 1
-    seconds = {processes: _seconds(opened, files, processes) for processes in (1, cores)}
+    every = cores()
+    seconds = {processes: _seconds(opened, files, processes) for processes in (1, every)}
     return {
         "decoded_a_second": len(files) / seconds[1],
-        "cores": cores,
-        "faster_on_all_cores": seconds[1] / seconds[cores],
+        "cores": every,
+        "faster_on_all_cores": seconds[1] / seconds[every],
     }
 
 
@@ -151,7 +152,7 @@ def _frame(reply: Reply) -> bytes:
 
 def _warm(reader: Reader, files: Sequence[Path]) -> None:
     """Start the processes and fill caches, with ballots that are then forgotten."""
-    some = [(file.read_bytes(), client) for client, file in enumerate(files[: 2 * (os.cpu_count() or 1)])]
+    some = [(file.read_bytes(), client) for client, file in enumerate(files[: 2 * cores()])]
     reader.ahead(some)
     for frame, client in some:
         reader(frame, client)
