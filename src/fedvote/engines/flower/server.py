@@ -22,6 +22,7 @@ from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
+from fedvote.engines.flower.late_ballots import LateBallots
 from fedvote.engines.flower.local_data import dtype_name, numbered
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
@@ -59,6 +60,7 @@ class Server:
     attendance: Attendance = field(init=False)
     mailbox: Mailbox = field(init=False)
     asker: Asker = field(init=False)
+    late: LateBallots = field(init=False)
     jury: Jury | None = field(default=None, init=False)  # if there are no examples on the server
     _last_said: str = ""
 
@@ -67,6 +69,7 @@ class Server:
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
+        self.late = LateBallots(self.config.flower)
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """Yield a snapshot after every round, from the round after `since` to the last."""
@@ -101,6 +104,8 @@ class Server:
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
+        self.late.check(round)
+        poll.cast_late = self.late.caster(round)
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
@@ -108,6 +113,7 @@ class Server:
         closed, quality = round.close()
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
+        self.late.closed(round, poll.voted)
         self.asker.holders = set(closed.counted)
         if self.jury is not None and self.federation.evaluates(round.number):
             quality = self.jury.judge(closed.state, round.number, self.attendance.online)
