@@ -50,6 +50,8 @@ out = ""
 data = ""
 keys = ""
 device = "auto"
+metrics = ""
+logs = "text"
 """
 CLOCK_DIFFERENCE = 2.0  # seconds by which a file system's clock may differ from ours
 RESTART_PAUSE = 5.0  # least seconds between two starts of one node

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -24,6 +23,7 @@ from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
 from fedvote.engines.flower.late_ballots import LateBallots
 from fedvote.engines.flower.local_data import dtype_name, numbered
+from fedvote.engines.flower.log_lines import Log, sentence
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
@@ -57,6 +57,7 @@ class Server:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     secret: InitVar[bytes | None] = None  # of a new run; None: the operating system draws it
+    log: Log = sentence
     attendance: Attendance = field(init=False)
     mailbox: Mailbox = field(init=False)
     asker: Asker = field(init=False)
@@ -180,11 +181,11 @@ class Server:
         poll.retry_after_deadline(waited)
         self._say(missing)
 
-    def _say(self, sentence: str) -> None:
-        """Print a sentence, unless it was the last one printed."""
-        if sentence != self._last_said:
-            print(sentence, file=sys.stderr, flush=True)
-            self._last_said = sentence
+    def _say(self, text: str) -> None:
+        """Log a sentence, unless it was the last one."""
+        if text != self._last_said:
+            self.log("waiting", text)
+            self._last_said = text
 
 
 def problem(federation: Federation, config: Config, folder: Path) -> Problem:

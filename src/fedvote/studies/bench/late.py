@@ -50,8 +50,8 @@ def run(site: Federation, weight: float | None) -> list[float]:
             on_time = cohort if weight is None else cohort[LATE:]
             box = BallotBox(round, state, len(on_time))
             box.put(_ballots(site, round, state, on_time), on_time)
-            for late in waiting:
-                box.put_late(*late)
+            for ballots in waiting:
+                box.put_late(*ballots)
             late = [client for client in cohort if client not in on_time] if weight else []
             waiting = [(_ballots(site, round, state, late), late, weight, round, state)] if late else []
             state = box.close().state
