@@ -37,6 +37,7 @@ from fedvote.studies.experiments.hostile_clients import (
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
+from fedvote.studies.experiments.rates import RATES_CIFAR10
 from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
 from fedvote.studies.experiments.wire_bits import WIRE
 
@@ -55,6 +56,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-1": TABLE_1,
     "table-2": TABLE_2,
     "table-3": TABLE_3,
+    "rates-cifar10": RATES_CIFAR10,
     "accuracy": ACCURACY,
     "accuracy-fashion-mnist": ACCURACY_FASHION,
     "accuracy-femnist": ACCURACY_FEMNIST,
