@@ -126,6 +126,6 @@ def test_torch_datasets_that_cannot_be_stacked_are_refused(dataset: Any, words: 
 
 
 def test_a_column_of_labels_is_as_good_as_a_list() -> None:
-    x, y = np.zeros((3, 2), np.float32), np.array([[4], [7], [4]])
+    x, y = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([[4], [7], [4]])
     data = from_arrays(x, y, x, y)
     assert data.train.y.tolist() == [0, 1, 0] and data.classes == ("4", "7")
