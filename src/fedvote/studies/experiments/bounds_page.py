@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,7 @@ def chart(case: str, curves: Curves, x_name: str) -> Chart:
     points = [point for line in lines for point in line.points]
     y = log_axis(min(point.y for point in points) / 1.2, max(point.y for point in points) * 1.2)
     x = axis_from_zero(max(point.x for point in points), whole=True)
-    return Chart(case.replace(" ", "-").replace(",", ""), case, lines, x, x_name, y, show=lambda value: f"{value:.3g}")
+    return Chart(re.sub(r"[^\w.]+", "-", case), case, lines, x, x_name, y, show=lambda value: f"{value:.3g}")
 
 
 def _line(name: str, names: Sequence[str], curve: Mapping[float, float]) -> Series:
