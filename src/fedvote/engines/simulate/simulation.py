@@ -162,7 +162,7 @@ class Simulation:
 
         def count_bytes() -> dict[str, float]:
             uplink_bytes = sum(delivery.nbytes for delivery in deliveries.values())
-            return traffic(uplink_bytes, downlink_bytes(), len(cohort), len(cohort), network.D)
+            return traffic(uplink_bytes, downlink_bytes(), len(cohort), len(cohort), federation.weights_sent)
 
         record = {
             "clients": cohort,

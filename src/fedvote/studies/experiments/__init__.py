@@ -24,6 +24,7 @@ from fedvote.studies.experiments.compared_methods import (
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.convergence import THEOREM_1
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
+from fedvote.studies.experiments.float_weights import TRAIN_FLOAT_CIFAR10, TRAIN_FLOAT_DIGITS, TRAIN_FLOAT_FASHION
 from fedvote.studies.experiments.hostile_clients import (
     FIGURE_6A,
     FIGURE_6B,
@@ -81,4 +82,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "levels-femnist": LEVELS_FEMNIST,
     "levels-hostile-digits": LEVELS_HOSTILE_DIGITS,
     "levels-hostile": LEVELS_HOSTILE,
+    "train-float-digits": TRAIN_FLOAT_DIGITS,
+    "train-float-fashion-mnist": TRAIN_FLOAT_FASHION,
+    "train-float-cifar10": TRAIN_FLOAT_CIFAR10,
 }
