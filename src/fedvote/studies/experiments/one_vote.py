@@ -33,10 +33,10 @@ class OneVote:
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Checked]:
         names = chosen(asked.only, CASES, self.about)
-        rows = [row(CASES[name], M, asked.seeds) for name in names for M in CLIENTS]
+        rows: Rows = [{"case": name, **row(CASES[name], M, asked.seeds)} for name in names for M in CLIENTS]
         kinds = ("measured", "exact", "bound")
         curves = {
-            name: {kind: {each["clients"]: each[kind] for each in rows if each["s"] == CASES[name]} for kind in kinds}
+            name: {kind: {each["clients"]: each[kind] for each in rows if each["case"] == name} for kind in kinds}
             for name in names
         }
         explain = (
@@ -54,7 +54,7 @@ class OneVote:
 def row(s: float, M: int, seeds: int) -> dict[str, float]:
     errors_M = np.linspace(s / 2, 3 * s / 2, M) if M > 1 else np.array([s])
     measured = float(np.mean([share_wrong(torch.from_numpy(errors_M), seed) for seed in range(seeds)]))
-    return {"s": s, "clients": M, "measured": measured, "exact": exact(errors_M), "bound": bound(s, M)}
+    return {"clients": M, "measured": measured, "exact": exact(errors_M), "bound": bound(s, M)}
 
 
 def share_wrong(errors_M: Tensor, seed: int) -> float:
