@@ -19,7 +19,7 @@ from fedvote.randomness import Key
 from fedvote.runs.environment import environment
 from fedvote.studies.experiments.bounds_page import Checked
 from fedvote.studies.experiments.contract import Asked
-from fedvote.studies.rows import chosen
+from fedvote.studies.rows import Rows, chosen
 from fedvote.system.device import find_device
 
 CASES = {f"s = {s}": s for s in (0.1, 0.2, 0.3, 0.4)}
