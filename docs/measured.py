@@ -30,7 +30,7 @@ from typing import Any
 from result_tables import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/*.md", "docs/results/*.md")
+PAGES = ("README.md", "docs/*.md", "docs/paper/*.md", "docs/results/*.md")
 NOT_YET = ("docs/byzantine.md", "docs/results/hostile-clients.md")  # not tied to files yet
 
 FILE = r"(?:\.\./)*results/[\w./-]+\.json"

@@ -112,6 +112,12 @@ def grid(cells: Iterable[Mapping[str, Any]], metrics: Mapping[str, str], corner:
     return [*_head([corner, *columns]), *body]
 
 
+def shown(table: Sequence[Sequence[str]]) -> list[str]:
+    """The table of an experiment's page, as its file has it."""
+    head, *rows = table
+    return [*_head(head), *map(_line, rows)]
+
+
 def _as_number(column: str) -> float:
     return float(column) if re.fullmatch(r"[\d.]+", column) else 0.0
 
@@ -131,4 +137,4 @@ def _line(entries: Sequence[str]) -> str:
     return re.sub(" +", " ", f"| {' | '.join(entries)} |")
 
 
-FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, traffic, grid)
+FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, traffic, grid, shown)

@@ -82,7 +82,7 @@ def larger(value: Any) -> Any:
 
 
 def test_one_value_in_a_result_file_is_enough(copy: Path) -> None:
-    file, page = copy / "results" / "paper" / "table-1.json", copy / "docs" / "results" / "accuracy.md"
+    file, page = copy / "results" / "paper" / "table-1.json", copy / "docs" / "paper" / "table-1.md"
     found = json.loads(file.read_text())
     found["cells"][0]["seeds"]["1"][-1]["accuracy"] += 0.01
     file.write_text(json.dumps(found))

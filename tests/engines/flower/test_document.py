@@ -16,7 +16,9 @@ UNITS = [block for block in BLOCKS if "[Service]" in block]
 
 
 def test_whatever_starts_flower_turns_its_telemetry_off() -> None:
-    starting = [block for block in BLOCKS if re.search(r"^flower-super|^ExecStart=", block, re.MULTILINE)]
+    starting = [
+        block for block in BLOCKS if re.search(r"^flower-super|^fedvote deploy client|^ExecStart=", block, re.MULTILINE)
+    ]
     assert len(starting) == 5 and all("FLWR_TELEMETRY_ENABLED=0" in block for block in starting)
 
 

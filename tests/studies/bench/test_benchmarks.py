@@ -24,7 +24,8 @@ ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "p
 TAKEN = {
     "codec": set(), "tally": set(), "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
     "simulate": {"model", "clients", "device"},
-    "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"},
+    "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"}, "turn": {"preset", "set", "rounds", "only"},
+    "late": {"preset", "set", "rounds", "only"},
     "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from fedvote.system.device import repeatable
 from fedvote.wire import frames, write
 
 RUN_NAMES = re.compile("[0-9a-f]{1,64}")
-NODE_KEYS = ("data", "memory", "device")
+NODE_KEYS = ("data", "memory", "device", "log")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 
 

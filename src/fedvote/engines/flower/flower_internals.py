@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 from flwr.app import Array, Message
@@ -20,6 +22,12 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflatable_class_registry
 
+if TYPE_CHECKING:
+    from flwr.clientapp import ClientApp
+    from flwr.supercore.fab import Fab
+    from flwr.supercore.run import Run
+    from flwr.supercore.runtime import RuntimeHttpClient
+
 CONNECTION_ERRORS = (httpx.HTTPError, OSError)
 """Errors that a Grid raises if it cannot reach the SuperLink. Flower documents none; it uses HTTP through httpx."""
 
@@ -27,11 +35,14 @@ Chunks = Mapping[str, ArrayChunk]
 
 __all__ = [  # ErrorCode: the numbers in `flwr.app.Error`, which the public modules do not name
     "CONNECTION_ERRORS",
+    "Acquired",
     "Chunks",
     "ErrorCode",
+    "TaskQueue",
     "inflate_arrays_by",
     "inflated_nbytes",
     "message_nbytes",
+    "take_task",
 ]
 
 
@@ -66,3 +77,95 @@ def inflate_arrays_by(inflate: Callable[[bytes, Chunks], Array]) -> None:
             return inflate(object_content, children or {})
 
     inflatable_class_registry[Array.__qualname__] = cast(Any, Inflating)
+
+
+@dataclass(frozen=True)
+class Acquired:
+    """A task of a SuperNode, for the program that holds its token."""
+
+    run: int
+    token: str
+
+
+class TaskQueue:
+    """The tasks of a SuperNode that runs with `--isolation process`, at its address on this machine."""
+
+    def __init__(self, address: str):
+        self._client = _runtime(address)
+
+    def acquire(self) -> Acquired | None:
+        """The next task, which then belongs to the caller; None if there is none."""
+        from flwr.proto.runtime_pb2 import AcquireTaskRequest
+        from flwr.supercore.constant import TaskType
+
+        found = self._client.AcquireTask(AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP]))
+        return Acquired(found.task.run_id, found.token) if found.HasField("task") and found.token else None
+
+
+def take_task(address: str, token: str) -> None:
+    """Fetch a task, let the app that it names answer it, and send the answer: a turn of `flwr-clientapp`."""
+    from flwr.common.constant import SubStatus
+    from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
+    from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
+
+    client = _runtime(address, token)
+    heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(client))
+    heartbeat.start()
+    context, status, details = None, SubStatus.FAILED, "the task could not be fetched"
+    try:
+        message, context, run, fab = pull_task_input(client)
+        try:
+            reply, status, details = _installed(run, fab)(message, context), SubStatus.COMPLETED, ""
+        except Exception as error:  # the app is somebody else's: it may raise anything
+            reply, details = _failure(message, error), type(error).__name__
+        push_message(client, reply, context)
+    finally:
+        push_task_output(client, context, status, details)
+        heartbeat.stop()
+        client.close()
+
+
+def _failure(message: Message, error: Exception) -> Message:
+    """The reply of Flower's own client program if an app raises."""
+    from flwr.app import Error
+    from flwr.clientapp.client_app import LoadClientAppError
+
+    load = isinstance(error, LoadClientAppError)
+    code = ErrorCode.LOAD_CLIENT_APP_EXCEPTION if load else ErrorCode.CLIENT_APP_RAISED_EXCEPTION
+    return Message(Error(code=code, reason=f"{type(error)}:<'{error}'>"), reply_to=message)
+
+
+def _installed(run: Run, fab: Fab) -> ClientApp:
+    return _load(run.fab_id, run.fab_version, fab.hash_str, fab.content)
+
+
+@lru_cache(maxsize=1)
+def _load(fab_id: str, version: str, digest: str, content: bytes) -> ClientApp:
+    """The client's app in a Flower app bundle, which is installed first."""
+    from flwr.cli.install import install_from_fab
+    from flwr.clientapp.utils import get_load_client_app_fn
+
+    install_from_fab(content, skip_prompt=True)
+    return get_load_client_app_fn(default_app_ref="", app_path=None, multi_app=True)(fab_id, version, digest)
+
+
+def _runtime(address: str, token: str = "") -> RuntimeHttpClient:
+    """A connection to a SuperNode on this machine."""
+    from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor, RuntimeVersionHttpInterceptor
+    from flwr.supercore.retry import make_simple_http_retry_invoker
+    from flwr.supercore.runtime import RuntimeHttpClient
+
+    name = "flwr-clientapp" if token else "SuperExec"
+    retry = make_simple_http_retry_invoker()
+    retry.max_tries = retry.max_tries if token else 1  # who looks for tasks will look again
+    signed = [RuntimeTokenHttpInterceptor(token)] if token else []
+    return RuntimeHttpClient.from_server_address(
+        server_address=address,
+        insecure=True,  # it does not leave the machine
+        root_certificates=None,
+        interceptors=[
+            RuntimeVersionHttpInterceptor(component_name=name),
+            *signed,
+        ],
+        retry_invoker=retry,
+    )

@@ -18,12 +18,14 @@ from typing import Any
 
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
+from fedvote.engines.flower.warm_client import KEEP
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import write
+from fedvote.system.threads import cores
 
 CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"
 DATABASE = "superlink.db"
@@ -48,6 +50,8 @@ out = ""
 data = ""
 keys = ""
 device = "auto"
+metrics = ""
+logs = "text"
 """
 CLOCK_DIFFERENCE = 2.0  # seconds by which a file system's clock may differ from ours
 RESTART_PAUSE = 5.0  # least seconds between two starts of one node
@@ -75,6 +79,8 @@ class LocalFederation:
     tls: bool = True
     app: Path | None = None  # the folder of the app; None: fedvote's own
     port: int = 0  # of the SuperLink; 0: any free one
+    warm: bool = True  # clients keep their process; False: Flower starts one for each turn
+    keep: float = KEEP  # seconds that an idle client keeps its process
     programs: Processes = field(init=False)
     certificates: Certificates | None = None
     node_ports: dict[int, int] = field(default_factory=dict)
@@ -90,7 +96,7 @@ class LocalFederation:
             **QUIET,
             "FLWR_HOME": str(self.folder / "flower"),
             "PATH": f"{bin}{os.pathsep}{os.environ.get('PATH', '')}",
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // self.nodes))),
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, cores() // self.nodes))),
         }
         self.programs = Processes(self.folder / "logs", environment)
 
@@ -134,6 +140,9 @@ class LocalFederation:
                       "--auth-supernode-private-key", str(self.key(number))]  # fmt: skip
         address = f"127.0.0.1:{self.proxy_ports.get(number, self.port)}"
         command = ["flower-supernode", *secure, "--superlink", address, "--host", "127.0.0.1", "--port", str(port)]
+        if self.warm:
+            command = [sys.executable, "-m", "fedvote", "deploy", "client", *secure, "--superlink", address,
+                       "--port", str(port), "--keep", str(self.keep)]  # fmt: skip
         if config := self.node_configs.get(number):
             command += ["--node-config", config]
         self.programs.start(node_name(number), command, self.folder)

@@ -22,6 +22,7 @@ from fedvote.studies.experiments.compared_methods import (
     FIGURE_5,
 )
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
+from fedvote.studies.experiments.convergence import THEOREM_1
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
 from fedvote.studies.experiments.float_weights import TRAIN_FLOAT_CIFAR10, TRAIN_FLOAT_DIGITS, TRAIN_FLOAT_FASHION
 from fedvote.studies.experiments.hostile_cifar10 import HOSTILE_CIFAR10
@@ -40,6 +41,7 @@ from fedvote.studies.experiments.hostile_digits import (
     RULES_DIGITS,
 )
 from fedvote.studies.experiments.normalisations import TABLE_1
+from fedvote.studies.experiments.one_vote import LEMMA_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
@@ -61,6 +63,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-1": TABLE_1,
     "table-2": TABLE_2,
     "table-3": TABLE_3,
+    "lemma-1": LEMMA_1,
+    "theorem-1": THEOREM_1,
     "rates-cifar10": RATES_CIFAR10,
     "accuracy": ACCURACY,
     "accuracy-fashion-mnist": ACCURACY_FASHION,

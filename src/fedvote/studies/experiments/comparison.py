@@ -112,7 +112,8 @@ class Compared:
             }
             for each in self.runs
         ]
-        return {"environment": self.environment, "cells": cells}
+        view = self.comparison.show(self.runs)
+        return {"environment": self.environment, "table": [list(view.head), *map(list, view.rows)], "cells": cells}
 
     def page(self) -> Page:
         view = self.comparison.show(self.runs)
