@@ -42,7 +42,8 @@ class Comparison:
     cells: tuple[Cell, ...]
     show: Show
     note: str = ""  # such as differences from the paper
-    first_seed: int = 0  # of the runs: settings may have been chosen with seeds before it
+    first_seed: int = 0  # of its runs: settings may have been chosen with seeds before it
+    stop_seed: int | None = None  # runs with this seed and later ones belong to another comparison; None: all belong
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
         machine = environment(find_device(asked.device))
@@ -74,7 +75,7 @@ class Comparison:
         known = {path.name for path in runs.glob("*_seed=*")}
         found: dict[Cell, dict[int, RunFolder]] = {}
         for cell in self.cells if known else ():
-            for seed in itertools.count():
+            for seed in itertools.islice(itertools.count(), self.first_seed, self.stop_seed):
                 folder = RunFolder(runs / name_of(cell, seed, asked))
                 if folder.path.name not in known or not is_finished(folder, configured(cell, seed, asked)):
                     break

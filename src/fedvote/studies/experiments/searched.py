@@ -26,7 +26,7 @@ class Searched:
     compare: Callable[[Chosen], Comparison]
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Found]:
-        search = Comparison(f"Search: {self.about}", self.candidates, grid({"accuracy": ""}, "Setting"))
+        search = Comparison(f"Search: {self.about}", self.candidates, grid({"accuracy": ""}, "Setting"), stop_seed=1)
         *_, tried = search.measure(replace(asked, seeds=1, only=()), runs)
         chosen = self.chosen(tried.runs)
         for compared in replace(self.compare(chosen), first_seed=1).measure(asked, runs):
