@@ -164,19 +164,15 @@ def _cost(with_rule: Mapping[str, Any], without: Mapping[str, Any]) -> list[str]
 def lost(cell: Mapping[str, Any]) -> float:
     """The share of honest votes that a rule takes, over all rounds and seeds."""
     federation = cell["config"]["federation"]
-    without = [
-        record["honest_without"] for run in cell["seeds"].values() for record in run if "honest_without" in record
-    ]
-    return statistics.fmean(without) / (federation["clients"] - federation.get("hostile", 0))
+    honest_clients = int(federation["clients"]) - int(federation["hostile"])
+    return statistics.fmean(each(cell["seeds"], "honest_without")) / honest_clients
 
 
 def heard(cell: Mapping[str, Any]) -> float:
     """The share of a minority's votes that a rule counts, relative to its share of the clients."""
     federation = cell["config"]["federation"]
-    weights = [
-        record["hostile_weight"] for run in cell["seeds"].values() for record in run if "hostile_weight" in record
-    ]
-    return statistics.fmean(weights) * federation["clients"] / federation["hostile"]
+    share = int(federation["hostile"]) / int(federation["clients"])
+    return statistics.fmean(each(cell["seeds"], "hostile_weight")) / share
 
 
 def alone(cells: Iterable[Mapping[str, Any]], rule: str = "camps") -> int:
