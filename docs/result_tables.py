@@ -201,4 +201,22 @@ def _line(entries: Sequence[str]) -> str:
     return re.sub(" +", " ", f"| {' | '.join(entries)} |")
 
 
-FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, traffic, grid, shown)
+FUNCTIONS = (
+    last,
+    each,
+    ends,
+    bits,
+    span,
+    where,
+    percent,
+    lines,
+    sent,
+    traffic,
+    grid,
+    shown,
+    defended,
+    honest,
+    lost,
+    heard,
+    alone,
+)
