@@ -25,7 +25,7 @@ TAKEN = {
     "codec": set(), "tally": set(), "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
     "simulate": {"model", "clients", "device"},
     "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"}, "turn": {"preset", "set", "rounds", "only"},
-    "late": {"preset", "set", "rounds", "only"},
+    "late": {"preset", "set", "rounds", "only"}, "churn": {"only"},
     "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
 
