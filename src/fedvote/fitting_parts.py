@@ -10,9 +10,12 @@ from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError
-from fedvote.method import Method
+from fedvote.method import Merge, Method
 from fedvote.network.network import Network
 from fedvote.plan import Plan
+from fedvote.randomness import Key
+from fedvote.reputation import rule_of
+from fedvote.secure import SecureTally
 from fedvote.wire import Wire
 
 
@@ -37,6 +40,30 @@ def check_attack(attack: Attack, method: Method, network: Network) -> None:
             f"{type(method).__name__} each message has its own scale ({', '.join(scales)}); "
             f"use an attack that works on single messages: {alone}; or another method"
         )
+
+
+def check_secrecy(plan: Plan, method: Method, network: Network, clients: int) -> None:
+    """Refuse a secure tally of a method, a rule, an attack or a cohort that needs more than a tally."""
+    secure, attack = plan.secure, type(plan.attack).__name__
+    if not isinstance(secure, SecureTally):
+        return
+    name, why = type(method).__name__, ""
+    if (rule := rule_of(method)) is not None:
+        why = f"rule {type(rule).__name__} compares ballots: set method.reputation = uniform"
+    elif getattr(method, "train_float", False):
+        why = f"with train_float {name} sends floats: set method.train_float = false"
+    elif not method.wire(network).summed:
+        why = f"{name} has no use for sums of whole numbers alone: use fedvote or signsgd, or set method.clip of fedavg"
+    elif type(method.merge(method.init(network, clients), Key(plan.seed, 1))).add_sums is Merge.add_sums:
+        why = f"{name} needs each message: its merge has no add_sums"
+    elif plan.attack.draws and secure.rounds_privately(between_machines=False):
+        why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"
+    elif plan.cohort < secure.minimum:
+        why = f"a round has {plan.cohort} clients, expected secure.minimum = {secure.minimum} or more"
+    elif secure.count_only and plan.engine.wire == "written":
+        why = "secure.count_only writes no message, but engine.wire = written writes all: choose one"
+    if why:
+        raise ConfigError(f"secure.name is tally, so that the server learns sums alone, but {why}")
 
 
 def check_poison(attack: Attack, data: Dataset) -> None:

@@ -42,6 +42,10 @@ class BallotWire(Wire):
     def keeps_broadcast(self) -> bool:
         return self.entropy or self.floats_down != self.floats_up  # frozen floats are sent to each client once
 
+    @property
+    def summed(self) -> Codecs:
+        return {} if self.floats_up else {"votes": PLAIN[self.alphabet](self.network.D)}
+
     def up(self, down: Message, key: Key) -> Codecs:
         votes: Codec = PLAIN[self.alphabet](self.network.D)
         if self.entropy:

@@ -47,7 +47,7 @@ class Count(Merge):
         self._method, self._state, self._key = method, state, key
         N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
         self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
-        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)
+        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)  # of ballots outside the counter
         self._clients: list[int] = []
 
     def add(self, ups: Message, clients: Sequence[int]) -> None:
@@ -60,11 +60,14 @@ class Count(Merge):
             self._tally_VD = self._tally_VD + tally(votes_KD, ones_K, alphabet)
         self._clients = [*self._clients, *clients]
 
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        self._tally_VD = self._tally_VD + _with_first(sums["votes"].float(), len(clients))
+        self._clients = [*self._clients, *clients]
+
     def close(self) -> State:
         clients, tally_VD = sorted(self._clients), self._tally_VD
         if self._counter is not None:
-            others_VD = self._counter.counts().float()
-            tally_VD = torch.cat([len(clients) - others_VD.sum(0, keepdim=True), others_VD])
+            tally_VD = tally_VD + _with_first(self._counter.counts().float(), self._counter.ballots)
         equal_K = torch.ones(len(clients), device=tally_VD.device)
         return vote(self._method, self._state, self._key, tally_VD, tally_VD, equal_K, clients)
 
@@ -85,6 +88,11 @@ class Judged(Merge):
         votes, clients = self._shelf.ballots()
         float_KF = torch.stack([self._floats[client] for client in clients]) if self._floats else None
         return judged(self._method, self._state, self._key, votes, float_KF, clients)
+
+
+def _with_first(others_VD: Tensor, ballots: int) -> Tensor:
+    """(V, D) a tally, from the counts of all values but the first."""
+    return torch.cat([ballots - others_VD.sum(0, keepdim=True), others_VD])
 
 
 def vote(

@@ -77,8 +77,7 @@ def help_unmask(
 ) -> tuple[bytes, Answered]:
     """The answer to a list of voters: shares of voters' own seeds, and of their seeds with clients that are missing."""
     session, keys, voters, bundles = read_voters(request, terms, client)
-    if len(voters) < terms.minimum:
-        raise WireError(f"a tally of {len(voters)} ballots, expected secure.minimum = {terms.minimum} or more")
+    session.check_voters(voters)
     answered = answered.answering(session, voters)
     secrets = _secrets(key, session, client, keys, witness)
     shares: dict[int, list[int]] = {}

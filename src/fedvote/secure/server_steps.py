@@ -36,7 +36,7 @@ class MaskedTally:
         self._shares: dict[int, dict[int, list[int]]] = {}  # voter -> helper -> its shares
         self._fixed: frozenset[int] | None = None
         self.helpers: set[int] = set()  # clients that have answered the list of voters
-        self.wrong: dict[int, str] = {}  # client -> why it is to blame
+        self.wrong: dict[int, str] = {}  # client -> why it may be to blame; two together can make others look guilty
 
     @property
     def voters(self) -> frozenset[int]:
@@ -59,10 +59,7 @@ class MaskedTally:
     def request(self, client: int) -> bytes:
         """The list of voters for a helper. The first call fixes the list: no ballot is added any more."""
         self._fixed = self.voters
-        if len(self._fixed) < self.session.terms.minimum:
-            raise WireError(
-                f"a tally of {len(self._fixed)} ballots, expected secure.minimum = {self.session.terms.minimum} or more"
-            )
+        self.session.check_voters(self._fixed)
         sealed = {voter: bundles[client] for voter, bundles in self._bundles.items() if client in bundles}
         return write_voters(self.session, client, self._keys, self._fixed, sealed)
 
@@ -98,9 +95,7 @@ class MaskedTally:
         """A seed of a voter, from its helpers' shares at this place of their answers."""
         helpers = self.session.neighbours[voter]
         shares = {
-            1 + helpers.index(helper): values[place]
-            for helper, values in self._shares[voter].items()
-            if helper not in self.wrong
+            1 + helpers.index(helper): values[place] for helper, values in self._shares[voter].items()
         }
         try:
             seed, wrong = recover(shares, self.session.threshold, lambda seed: check_of(seed) == check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,6 +78,13 @@ class Session:
     @cached_property
     def neighbours(self) -> Mapping[int, list[int]]:
         return graph(self.cohort, self.degree, hashlib.sha256(b"graph" + self.id).digest())
+
+    def check_voters(self, voters: Collection[int]) -> None:
+        """WireError if a tally of these voters would tell too much about each."""
+        if len(voters) < self.terms.minimum:
+            raise WireError(
+                f"a tally of {len(voters)} ballots, expected secure.minimum = {self.terms.minimum} or more"
+            )
 
     @property
     def planes_bytes(self) -> int:
