@@ -22,7 +22,7 @@ from fedvote.secure.signed_keys import Witness
 @dataclass
 class Parties:
     clients: int
-    terms: Terms = Terms("a run", 100)
+    terms: Terms
     round: int = 1
     seed: int = 0
     answered: dict[int, Answered] = field(default_factory=dict)
@@ -47,9 +47,7 @@ class Parties:
     def ballot(self, client: int, numbers_n: Tensor | None = None) -> bytes:
         numbers_n = self.ballots_KD[client] if numbers_n is None else numbers_n
         opening = self.server.opening(client)
-        return mask_ballot(
-            self.pairs[client], client, opening, self.terms, numbers_n, self.entropy(client), Witness()
-        )
+        return mask_ballot(self.pairs[client], client, opening, self.terms, numbers_n, self.entropy(client), Witness())
 
     def vote(self, without: Collection[int] = ()) -> None:
         for client in range(self.clients):
@@ -59,9 +57,7 @@ class Parties:
     def shares(self, helper: int, request: bytes | None = None) -> bytes:
         known = self.answered.get(helper, Answered())
         request = request or self.server.request(helper)
-        answer, self.answered[helper] = help_unmask(
-            self.pairs[helper], helper, request, self.terms, known, Witness()
-        )
+        answer, self.answered[helper] = help_unmask(self.pairs[helper], helper, request, self.terms, known, Witness())
         return answer
 
     def unmask(self, without: Collection[int] = ()) -> Tensor:
@@ -74,5 +70,7 @@ class Parties:
         return self.ballots_KD[[client for client in range(self.clients) if client not in without]].sum(0)
 
 
-def parties(clients: int, count: int = 100, largest: int = 1, neighbours: int = 0, **more: int) -> Parties:
-    return Parties(clients, Terms("a run", count, largest, neighbours), **more)
+def parties(
+    clients: int, count: int = 100, largest: int = 1, neighbours: int = 0, round: int = 1, seed: int = 0
+) -> Parties:
+    return Parties(clients, Terms("a run", count, largest, neighbours), round, seed)

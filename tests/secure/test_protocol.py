@@ -115,7 +115,7 @@ def test_the_own_seed_alone_hides_a_ballot_and_so_do_the_pair_seeds() -> None:
     x = torch.ones(count, dtype=torch.int32)
     own = random_number(round.entropy(2))
     pairs = [
-        (pair_seed(round.pairs[2].secret_with(round.keys[o].public), round.session.id, 2, o), -1 if 2 > o else 1)
+        (pair_seed(round.pairs[2].secret_with(round.keys[o].public), round.session.id, 2, o), -1 if o < 2 else 1)
         for o in (0, 1, 3, 4)
     ]
     for known in ([(own, -1)], pairs):
@@ -208,9 +208,7 @@ def test_a_session_of_other_clients_gives_other_masks_so_that_views_cannot_be_sp
     round = parties(5)
     seen = Session(round.terms, 1, round.session.nonce, (0, 1, 2, 4))
     opening = write_opening(seen, 0, round.keys)
-    frame = mask_ballot(
-        round.pairs[0], 0, opening, round.terms, round.ballots_KD[0], round.entropy(0), Witness()
-    )
+    frame = mask_ballot(round.pairs[0], 0, opening, round.terms, round.ballots_KD[0], round.entropy(0), Witness())
     with pytest.raises(WireError, match="session"):
         round.server.add(frame, 0)
 

@@ -53,9 +53,7 @@ def test_any_threshold_of_shares_give_the_secret(holders: int, threshold: int) -
 
 def test_one_share_fewer_than_the_threshold_is_equally_likely_for_every_secret() -> None:
     """All polynomials of degree 2 modulo 5: each pair of shares occurs once for each secret."""
-    seen = Counter(
-        (secret, *points([secret, a, b], (1, 2), 5)) for secret, a, b in product(range(5), repeat=3)
-    )
+    seen = Counter((secret, *points([secret, a, b], (1, 2), 5)) for secret, a, b in product(range(5), repeat=3))
     assert len(seen) == 5**3 and set(seen.values()) == {1}
 
 

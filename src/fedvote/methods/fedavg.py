@@ -26,7 +26,7 @@ class FedAvg(RoundedBroadcast):
     lr: float = 0.001
     by_samples: bool = False  # weigh clients by the number of examples they report; false: equally, as in Eq. 2
     aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # the rule that merges models
-    clip: float = 0.0  # largest change of a weight, sent as a whole number of clip / 16383; 0: weights are sent as floats
+    clip: float = 0.0  # largest change of a weight, sent as a whole number of clip / 16383; 0: weights as floats
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,8 +40,8 @@ class FedAvg(RoundedBroadcast):
             raise ConfigError(f"clip is {self.clip}, expected 0 (floats) or a finite number above 0")
         if self.clip and (self.by_samples or not isinstance(self.aggregate, Mean)):
             raise ConfigError(
-                f"clip is {self.clip}, so that clients send whole numbers that are added up, which by_samples and other "
-                "rules than mean cannot use: set by_samples = false and aggregate = mean, or clip = 0"
+                f"clip is {self.clip}, so that clients send whole numbers that are added up, which by_samples and "
+                "rules other than mean cannot use: set by_samples = false and aggregate = mean, or clip = 0"
             )
 
     def local(

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from fedvote.randomness import Key
 from fedvote.secure.client_steps import Answered, help_unmask, mask_ballot
-from fedvote.secure.messages import AROUND, BYTES, SignedKey, ballot_bytes, bundle_bytes, helped, missing
+from fedvote.secure.messages import AROUND, SignedKey, ballot_bytes, bundle_bytes, helped, missing
 from fedvote.secure.pairwise import KEY_BYTES, KeyPair
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.secure.session import NONCE_BYTES, Session
-from fedvote.secure.shamir import Entropy
+from fedvote.secure.shamir import BYTES, Entropy
 from fedvote.secure.signed_keys import Witness
 
 KEY_MESSAGE_BYTES = AROUND + KEY_BYTES + 2  # without a signature
@@ -55,7 +55,7 @@ def tally(
 ) -> tuple[Tensor, Sent]:
     """The sum of the ballots, and the bytes that it took; WireError if it cannot be unmasked.
 
-    `ballots`: (client, whole numbers) of the clients that vote; others vanish before. `gone`: clients that vanish after.
+    `ballots`: (client, whole numbers) of those that vote; others vanish before. `gone`: clients that vanish after.
     """
     server, up, down = MaskedTally(session, {c: SignedKey(pairs[c].public) for c in session.cohort}, device), 0, 0
     for client, numbers_n in ballots:

@@ -1,14 +1,14 @@
 """The five messages of a secure tally as bytes. See docs/wire-format.md.
 
-    offset  size  field
-    0       4     "FVST"
-    4       1     format version
-    5       1     kind: key, opening, ballot, voters, shares
-    6       4     round; 0 for a key
-    10      4     client: the sender, or the receiver of an opening or voters
-    14      16    the session's hash, cut; zeros for a key
-    30      ...   payload
-    end-4   4     CRC-32 of everything before it
+offset  size  field
+0       4     "FVST"
+4       1     format version
+5       1     kind: key, opening, ballot, voters, shares
+6       4     round; 0 for a key
+10      4     client: the sender, or the receiver of an opening or voters
+14      16    the session's hash, cut; zeros for a key
+30      ...   payload
+end-4   4     CRC-32 of everything before it
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read(frame: bytes, kind: int, client: int, round: int | None = None, session
         raise WireError(f"a message of {magic!r} version {version}, expected {MAGIC!r} version {VERSION}")
     if zlib.crc32(memoryview(frame)[: -CHECKSUM.size]) != CHECKSUM.unpack(frame[-CHECKSUM.size :])[0]:
         raise WireError("the checksum does not match: the message was altered or cut")
-    expected = {"kind": (given, kind), "client": (its_client, client)}
+    expected: dict[str, tuple[object, object]] = {"kind": (given, kind), "client": (its_client, client)}
     expected |= {} if round is None else {"round": (its_round, round)}
     expected |= {} if session is None else {"session": (its_session, session[:16])}
     for field, (value, want) in expected.items():
@@ -200,7 +200,7 @@ def missing(session: Session, voter: int, voters: frozenset[int]) -> list[int]:
 
 
 def write_shares(session: Session, client: int, shares: Mapping[int, Sequence[int]], voters: frozenset[int]) -> bytes:
-    """`shares`: voter -> of its own seed, and of its seeds with missing neighbours; without voters of damaged bundles."""
+    """`shares`: voter -> of its own seed and of those with missing neighbours; without voters of damaged bundles."""
     parts = [
         b"\1" + b"".join(value.to_bytes(BYTES, "little") for value in shares[voter]) if voter in shares else b"\0"
         for voter in helped(session, client, voters)

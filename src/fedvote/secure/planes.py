@@ -62,9 +62,7 @@ def to_bytes(planes_MW: Tensor, count: int) -> bytes:
 def from_bytes(payload: bytes, count: int, bits: int, device: torch.device | str = "cpu") -> Tensor:
     """The planes in a payload; WireError if it has another length."""
     if len(payload) != nbytes(count, bits):
-        raise WireError(
-            f"{len(payload)} bytes, expected {nbytes(count, bits)}: {count} whole numbers of {bits} bits"
-        )
+        raise WireError(f"{len(payload)} bytes, expected {nbytes(count, bits)}: {count} whole numbers of {bits} bits")
     planes_MW = torch.zeros((bits, words_of(count)), dtype=torch.int32)
     rows_MB = np.frombuffer(payload, np.uint8).reshape(bits, -1)
     planes_MW.view(torch.uint8)[:, : rows_MB.shape[1]] = torch.from_numpy(rows_MB.copy())

@@ -19,9 +19,9 @@ RoundingSource = Literal["auto", "private", "seed"]
 class SecureTally(Secrecy):
     sums_alone: ClassVar[bool] = True
 
-    rounding: RoundingSource = "auto"  # by the system's random numbers, "private", or as the "seed" says; auto: seed in the simulator
+    rounding: RoundingSource = "auto"  # "private": by own random numbers; "seed": repeatable, for the simulator
     minimum: int = 3  # ballots in a tally: clients refuse to help with fewer
-    threshold: float = 0.0  # share of a client's helpers that can unmask it; 0: two thirds of all, two fifths in a graph
+    threshold: float = 0.0  # share of a client's helpers that can unmask it; 0: 2/3 of all, 2/5 in a graph
     neighbours: int = 0  # clients that share masks with each client; 0: all, or of more than 100 as many as are safe
     count_only: bool = False  # in the simulator: make no masks, and only count the bytes of all messages
 

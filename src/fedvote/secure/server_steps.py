@@ -28,9 +28,7 @@ class MaskedTally:
     def __init__(self, session: Session, keys: Mapping[int, SignedKey], device: torch.device | str = "cpu"):
         """`keys`: of all clients of the session."""
         self.session, self._keys = session, keys
-        self._total_MW = torch.zeros(
-            (session.bits, words_of(session.terms.count)), dtype=torch.int32, device=device
-        )
+        self._total_MW = torch.zeros((session.bits, words_of(session.terms.count)), dtype=torch.int32, device=device)
         self._checks: dict[int, list[bytes]] = {}  # voter -> of its seeds
         self._bundles: dict[int, Mapping[int, bytes]] = {}  # voter -> helper -> sealed shares
         self._shares: dict[int, dict[int, list[int]]] = {}  # voter -> helper -> its shares
@@ -94,9 +92,7 @@ class MaskedTally:
     def _seed(self, voter: int, place: int, check: bytes) -> int:
         """A seed of a voter, from its helpers' shares at this place of their answers."""
         helpers = self.session.neighbours[voter]
-        shares = {
-            1 + helpers.index(helper): values[place] for helper, values in self._shares[voter].items()
-        }
+        shares = {1 + helpers.index(helper): values[place] for helper, values in self._shares[voter].items()}
         try:
             seed, wrong = recover(shares, self.session.threshold, lambda seed: check_of(seed) == check)
         except WireError as error:

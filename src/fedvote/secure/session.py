@@ -1,4 +1,4 @@
-"""A session: one attempt at the tally of one round. Its hash is in every seed and key, so that sessions share nothing."""
+"""A session: one attempt at the tally of one round. Its hash is in every seed and key: sessions share nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Terms:
     count: int  # of whole numbers in a ballot
     largest: int = 1  # of these numbers
     neighbours: int = 0  # of each client; 0: all, or as many as a large cohort needs
-    threshold: float = 0.0  # share of a client's helpers that can unmask it; 0: two thirds of all, two fifths in a graph
+    threshold: float = 0.0  # share of a client's helpers that can unmask it; 0: 2/3 of all, 2/5 in a graph
     minimum: int = 3  # ballots in a tally
 
 
@@ -82,9 +82,7 @@ class Session:
     def check_voters(self, voters: Collection[int]) -> None:
         """WireError if a tally of these voters would tell too much about each."""
         if len(voters) < self.terms.minimum:
-            raise WireError(
-                f"a tally of {len(voters)} ballots, expected secure.minimum = {self.terms.minimum} or more"
-            )
+            raise WireError(f"a tally of {len(voters)} ballots, expected secure.minimum = {self.terms.minimum} or more")
 
     @property
     def planes_bytes(self) -> int:

@@ -22,20 +22,20 @@ def largest_of(codecs: Codecs) -> int:
 
 def to_vector(message: Message, codecs: Codecs) -> Tensor:
     """One client's message as whole numbers; WireError for a message that the codecs would not carry."""
-    return torch.cat([codec.to_whole_numbers(message[name]).flatten().to(torch.int32) for name, codec in codecs.items()])
+    return torch.cat(
+        [codec.to_whole_numbers(message[name]).flatten().to(torch.int32) for name, codec in codecs.items()]
+    )
 
 
 def to_sums(numbers_n: Tensor, codecs: Codecs, clients: int) -> Message:
     """Sums over clients by name, each (S, count); WireError for sums that so many messages cannot have."""
     parts = numbers_n.split([codec.sums * codec.count for codec in codecs.values()])
-    sums = {
-        name: part.view(codec.sums, codec.count) for (name, codec), part in zip(codecs.items(), parts, strict=True)
-    }
+    sums = {name: part.view(codec.sums, codec.count) for (name, codec), part in zip(codecs.items(), parts, strict=True)}
     for name, codec in codecs.items():
         most = int(sums[name].sum(0).max()) if codec.count else 0
         if most > clients * codec.largest:
             raise WireError(
-                f"a tally of {most} in {name}, expected at most {clients * codec.largest} of {clients} clients: somebody "
-                "sent other numbers than votes, and nobody can see who"
+                f"a tally of {most} in {name}, expected at most {clients * codec.largest} of {clients} clients: "
+                "somebody sent other numbers than votes, and nobody can see who"
             )
     return sums
