@@ -103,13 +103,17 @@ def grid(cells: Iterable[Mapping[str, Any]], metrics: Mapping[str, str], corner:
          only: Sequence[str] = (), rounds: int = 0) -> list[str]:  # fmt: skip
     """A table of `fedvote reproduce`: in percent, mean ± deviation over seeds; in brackets, the paper's number."""
     found = {(cell["row"], cell["column"]): cell for cell in cells if not only or cell["row"] in only}
-    columns = list(dict.fromkeys(column for _, column in found))
+    columns = sorted(dict.fromkeys(column for _, column in found), key=_as_number)
     body = []
     for row in dict.fromkeys(row for row, _ in found):
         for metric, label in metrics.items():
             entries = [_entry(found.get((row, column)), metric, digits, rounds) for column in columns]
             body.append(_line([f"{row}, {label}" if label else row, *entries]))
     return [*_head([corner, *columns]), *body]
+
+
+def _as_number(column: str) -> float:
+    return float(column) if re.fullmatch(r"[\d.]+", column) else 0.0
 
 
 def _entry(cell: Mapping[str, Any] | None, metric: str, digits: int, rounds: int) -> str:

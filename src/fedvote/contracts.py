@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fedvote.core import Examples, Message, Weights
 from fedvote.errors import ConfigError
+from fedvote.registry import cached, type_hints
 
 
 def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
@@ -24,6 +25,7 @@ def kind(value: Any) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
+@cached
 def signatures(part: type, base: type) -> None:
     """Refuse a part with a function that cannot be called as its contract says."""
     for name, function in vars(base).items():
@@ -128,6 +130,6 @@ def examples(part: object, given: Any, clean: Examples, classes: int) -> None:
 
 def check_choices(part: Any) -> None:
     """Raise ConfigError if a field declared as Literal has another value than its choices."""
-    for name, kind in typing.get_type_hints(type(part)).items():
+    for name, kind in type_hints(type(part)).items():
         if typing.get_origin(kind) is Literal and getattr(part, name) not in (choices := typing.get_args(kind)):
             raise ConfigError(f"{name} is {getattr(part, name)!r}, expected one of: {', '.join(map(str, choices))}")

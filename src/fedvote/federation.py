@@ -116,7 +116,7 @@ class Federation:
         )
         functional.check(data.shape, len(data.classes), data.task)
         check_attack(plan.attack, method, functional)
-        check_secrecy(plan, method, functional, plan.federation.clients)
+        check_secrecy(plan, method, functional)
         check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         check_batches(plan, functional)
@@ -177,8 +177,17 @@ class Federation:
         bits = 1.0 if values <= {-1, 1} else 1.6 if values <= {-1, 0, 1} else 32.0
         down = {name: value.cpu() for name, value in method.broadcast(state).items()}
         uplink = method.wire(network).up(down, self.key(1, 0))
-        trains_float = bool(getattr(method, "train_float", True))
-        return summarise(network, self.plan.seed, uplink, bits, method.float_only, trains_float)
+        return summarise(network, self.plan.seed, uplink, bits, method.float_only, self.trains_float)
+
+    @property
+    def trains_float(self) -> bool:
+        """Whether float weights train; a method of the user's own trains all."""
+        return bool(getattr(self.method, "train_float", True))
+
+    @property
+    def weights_sent(self) -> int:
+        """How many weights travel: the voted ones, and the float ones if they train."""
+        return self.network.D + (self.network.F if self.trains_float else 0)
 
     def placed(self) -> Network:
         """The network on the run's device, in its precision."""
@@ -280,9 +289,9 @@ class Federation:
         return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
 
 
-def traffic(up: int, down: int, sent: int, received: int, D: int) -> dict[str, float]:
+def traffic(up: int, down: int, sent: int, received: int, weights: int) -> dict[str, float]:
     """Bytes of a round and bits per weight: `received` clients got `down` bytes, `sent` clients sent `up` bytes."""
-    up_bits, down_bits = 8 * up / (max(sent, 1) * D), 8 * down / (max(received, 1) * D)
+    up_bits, down_bits = 8 * up / (max(sent, 1) * weights), 8 * down / (max(received, 1) * weights)
     return {
         "uplink_bytes": up,
         "downlink_bytes": down,

@@ -42,24 +42,28 @@ def check_attack(attack: Attack, method: Method, network: Network) -> None:
         )
 
 
-def check_secrecy(plan: Plan, method: Method, network: Network, clients: int) -> None:
+def check_secrecy(plan: Plan, method: Method, network: Network, between_machines: bool = False) -> None:
     """Refuse a secure tally of a method, a rule, an attack or a cohort that needs more than a tally."""
     secure, attack = plan.secure, type(plan.attack).__name__
     if not isinstance(secure, SecureTally):
         return
-    name, why = type(method).__name__, ""
+    name, why, private = type(method).__name__, "", secure.rounds_privately(between_machines)
     if (rule := rule_of(method)) is not None:
         why = f"rule {type(rule).__name__} compares ballots: set method.reputation = uniform"
     elif getattr(method, "train_float", False):
         why = f"with train_float {name} sends floats: set method.train_float = false"
     elif not method.wire(network).summed:
         why = f"{name} has no use for sums of whole numbers alone: use fedvote or signsgd, or set method.clip of fedavg"
-    elif type(method.merge(method.init(network, clients), Key(plan.seed, 1))).add_sums is Merge.add_sums:
+    elif type(method.merge(method.init(network, plan.federation.clients), Key(plan.seed, 1))).add_sums is Merge.add_sums:
         why = f"{name} needs each message: its merge has no add_sums"
-    elif plan.attack.draws and secure.rounds_privately(between_machines=False):
+    elif getattr(method, "counts", "") == "changes" and private:
+        why = f"{name} counts changes, for which it draws the numbers by which clients round: set secure.rounding = seed"
+    elif plan.attack.draws and private:
         why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"
     elif plan.cohort < secure.minimum:
         why = f"a round has {plan.cohort} clients, expected secure.minimum = {secure.minimum} or more"
+    elif secure.count_only and between_machines:
+        why = "secure.count_only makes no masks, which is for the simulator alone: set it to false"
     elif secure.count_only and plan.engine.wire == "written":
         why = "secure.count_only writes no message, but engine.wire = written writes all: choose one"
     if why:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, SupportsIndex, get_type_hints
+from typing import Any, Literal, SupportsIndex
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean, resolve_parts
+from fedvote.registry import did_you_mean, resolve_parts, type_hints
 from fedvote.secure import SECRECIES, InTheClear, Secrecy
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
@@ -30,7 +30,7 @@ COMMENT = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 
 def _check_numbers(part: Any, *above_zero: str) -> None:
     """Refuse, in programs as in tables, values of another type than a knob has; NumPy's numbers become Python's."""
-    for name, kind in get_type_hints(type(part)).items():
+    for name, kind in type_hints(type(part)).items():
         value = getattr(part, name)
         boolean = isinstance(value, bool)
         if kind is int and isinstance(value, SupportsIndex) and not boolean:

@@ -124,6 +124,7 @@ def real_cases(method: Method) -> list[Case]:
     "method",
     [
         FedVote(train_float=True),
+        FedVote(train_float=True, float_levels=7),
         FedVote(votes="ternary", reputation=Proportional()),
         FedVote(coding="plain"),
         FedVote(levels=3, level_rounding="random"),
@@ -132,7 +133,7 @@ def real_cases(method: Method) -> list[Case]:
         SignSGD(),
         FetchSGD(k=3),
     ],
-    ids=["binary", "ternary", "plain", "few levels", "FedAvg", "few steps", "signSGD", "FetchSGD"],
+    ids=["binary", "floats in levels", "ternary", "plain", "few levels", "FedAvg", "few steps", "signSGD", "FetchSGD"],
 )
 def test_frames_of_real_rounds_pass(method: Method) -> None:
     counts = fuzz.fuzz(real_cases(method), 1000, seed=2)

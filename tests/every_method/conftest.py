@@ -18,7 +18,14 @@ VARIANTS: dict[str, Method] = {
     "fedvote ternary proportional": FedVote(votes="ternary", reputation=Proportional(), grid=101),
     "fedvote train_float": FedVote(train_float=True, normalisation=Erf(2.0)),
     "fedvote train_float proportional": FedVote(train_float=True, reputation=Proportional()),
+    "fedvote float levels": FedVote(train_float=True, float_levels=15),
+    "fedvote float levels plain proportional": FedVote(
+        train_float=True, float_levels=1, coding="plain", reputation=Proportional()
+    ),
     "fedvote sign deploy": FedVote(sign_share=0.5, deploy_rounds=3, train_float=True),
+    "fedvote changes": FedVote(counts="changes"),
+    "fedvote ternary changes proportional": FedVote(votes="ternary", counts="changes", reputation=Proportional()),
+    "fedvote changes carried": FedVote(counts="changes", levels=5, level_rounding="carry"),
     "fedvote SGD": FedVote(lr=0.5, optimizer="SGD", optimizer_options={"momentum": 0.9, "nesterov": True}),
     "fedavg by_samples": FedAvg(by_samples=True),
     "fedavg median": FedAvg(aggregate=Median()),

@@ -65,6 +65,12 @@ def test_a_folder_gets_a_file(folder: Path, tmp_path: Path) -> None:
     assert made.path == tmp_path / "network.onnx"
 
 
+@pytest.mark.parametrize(("out", "written"), [("new/one", "new/one/network.onnx"), ("new/two.onnx", "new/two.onnx")])
+def test_a_folder_that_does_not_exist_is_made(folder: Path, tmp_path: Path, out: str, written: str) -> None:
+    made, _ = export_run(folder, out=tmp_path / out)
+    assert made.path == tmp_path / written and made.path.is_file()
+
+
 def test_the_network_itself_is_never_overwritten(folder: Path) -> None:
     before = (folder / "network.safetensors").read_bytes()
     with pytest.raises(ConfigError, match=r"ends in \.onnx"):

@@ -224,6 +224,27 @@ def test_the_header_counts_the_clients_of_a_round_even_where_the_configuration_s
     assert "<dt>clients per round</dt><dd>all</dd>" in report(folder)
 
 
+def test_the_header_names_the_attack_and_the_rule(make_run: MakeRun) -> None:
+    folder = make_run(weights=True, hostile=2)
+    rules = '[method.reputation]\nname = "camps"\n[attack]\nname = "inverse"\n'
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + rules)
+    assert "<dt>attack</dt><dd>inverse by 2 clients</dd>" in report(folder)
+    assert "<dt>rule</dt><dd>camps</dd>" in report(folder)
+    assert "<dt>attack</dt>" not in report(make_run()) and "<dt>rule</dt>" not in report(make_run())
+
+
+def test_float32_is_as_small_as_float32(make_run: MakeRun) -> None:
+    folder = make_run(rounds=0, clients=2)
+    rows = [  # the seed makes the first broadcast
+        {"round": index, "uplink_bits_per_weight": 32, "downlink_bits_per_weight": 0 if index == 1 else 32}
+        for index in (1, 2)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = {item.label: item.value for item in headlines(read_runs([folder])[0])}
+    assert shown["Smaller than float32"] == "1.00\N{MULTIPLICATION SIGN}"
+
+
 def test_the_same_runs_make_the_same_bytes(make_run: MakeRun) -> None:
     folder = make_run(weights=True, hostile=2)
     assert report(folder) == report(folder)

@@ -98,6 +98,9 @@ def test_the_network_of_fewer_rounds_does_not_outlive_them(tmp_path: Path) -> No
 def test_a_run_whose_schedule_ends_with_the_last_round_takes_no_more_rounds(tmp_path: Path) -> None:
     falling = replace(SMALL, local=replace(SMALL.local, lr_schedule=Cosine()))
     folder = filled(tmp_path, 1, falling)
-    with pytest.raises(ConfigError, match="holds another run: it differs in rounds"):
+    with pytest.raises(
+        ConfigError,
+        match="holds a run of 2 rounds whose schedule ends with the last of them.* another folder with --out",
+    ):
         folder.claim(replace(falling, rounds=9), resume=True)
     assert folder.claim(falling, resume=True) is not None

@@ -30,6 +30,7 @@ SUMMED: dict[str, Method] = {
     "binary, coded broadcasts": FedVote(),
     "ternary": FedVote(votes="ternary"),
     "few levels": FedVote(levels=3, level_rounding="carry"),
+    "changes": FedVote(counts="changes"),
     "influence, deployed by three rounds": FedVote(influence=Agreement(), deploy_rounds=3),
     "fixed point": FedAvg(clip=0.05),
     "fixed point, rounded broadcasts": FedAvg(clip=0.05, down_levels=3),
@@ -187,6 +188,7 @@ class Comparing(FedVote):
         (Eden(), {}, "Eden has no use for sums"),
         (FetchSGD(), {}, "FetchSGD has no use for sums"),
         (Comparing(), {}, "Comparing needs each message"),
+        (FedVote(counts="changes"), {"rounding": "private"}, "FedVote counts changes"),
         (None, {"cohort": 2}, r"a round has 2 clients, expected secure.minimum = 3"),
         (None, {"count_only": True, "wire": "written"}, "secure.count_only writes no message"),
         (

@@ -23,10 +23,12 @@ from tests.toy import batches, dataset, module, scaled
     [
         (Constant(), [1, 1, 1, 1, 1]),
         (Constant(warm_up=3), [0.25, 0.5, 0.75, 1, 1]),
-        (Linear(0, start=0.0, end=1.0), [0, 0.25, 0.5, 0.75, 1]),
+        (Linear(start=0.0, end=1.0), [0, 0.25, 0.5, 0.75, 1]),
         (Cosine(end=0.0), [1, 0.853553, 0.5, 0.146447, 0]),
         (Cosine(end=0.5), [1, 0.926777, 0.75, 0.573223, 0.5]),
         (Cosine(end=0.0, cycles=2), [1, 0.5, 1, 0.5, 0]),
+        (Cosine(end=0.0, hold=0.5), [1, 1, 1, 0.5, 0]),
+        (Linear(hold=0.75, start=0.0, end=1.0), [0, 0, 0, 0, 1]),
         (Steps(), [1, 1, 0.1, 0.01, 0.01]),
         (Steps(at_shares=(1.0,), by=2.0), [1, 1, 1, 1, 2]),
     ],

@@ -20,7 +20,8 @@ def export(
         str, typer.Option(help="The format: onnx, or c for small devices.", autocompletion=one_of("onnx", "c"))
     ] = "onnx",
     out: Annotated[
-        Path | None, typer.Option(help="Output file or folder; default: network.FORMAT in the run folder.")
+        Path | None,
+        typer.Option(help="Output file, or a folder to put it in; default: network.FORMAT in the run folder."),
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="8-bit activations: faster. Needs the run's data.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Also measure it on the run's test data.")] = False,

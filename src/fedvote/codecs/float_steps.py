@@ -36,6 +36,10 @@ class FloatSteps(Codec):
     limit: int  # the highest level
     reference: Tensor | None = None  # (count,) the receiver's floats
 
+    @property
+    def plain_bits(self) -> float:
+        return self._levels.plain_bits
+
     def encode(self, x: Tensor) -> bytes:
         found = self._steps(x)
         if found is None or self.reference is None:
@@ -60,6 +64,9 @@ class FloatSteps(Codec):
         x = moved(reference, exponent_b, level_N)
         if not bool((x.abs() <= LARGEST).all()):
             raise WireError(f"a step to a float beyond ±{LARGEST:.3g}")
+        found = self._steps(x)
+        if found is None or not (torch.equal(found[0], exponent_b) and torch.equal(found[1], level_N)):
+            raise WireError("steps of another size than the largest that would do")
         return x.to(device)
 
     def weigh_one(self, x: Tensor) -> Length:

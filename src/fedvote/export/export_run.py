@@ -56,13 +56,19 @@ def export_run(
     if int8 and examples:
         order = torch.randperm(len(examples.train), generator=Key(0).torch("int8"))
         inputs = examples.train.x[order[:CALIBRATED_ON]]
-    folder = out if out and out.is_dir() else run if run.is_dir() else run.parent
-    exported = write(network, out if out and not out.is_dir() else folder / f"network{'-int8' * int8}.{to}", inputs)
+    exported = write(network, _target(run, out, f"network{'-int8' * int8}.{to}"), inputs)
     if not (test and examples):
         return exported, {}
     goal = _goal(run, trust, examples)
     value = goal.judge(torch.from_numpy(outputs(exported.path, examples.test.x)), examples.test.y)
     return exported, {goal.metric.name: value}
+
+
+def _target(run: Path, out: Path | None, name: str) -> Path:
+    """The file to write. A path without an ending is a folder, which is made if there is none."""
+    if out is None:
+        return (run if run.is_dir() else run.parent) / name
+    return out / name if out.is_dir() or not out.suffix else out
 
 
 def _examples(run: Path, trust: bool, data: str) -> Dataset:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedvote.codecs import Binary, EntropyVotes, Float32, IfChanged, Integers, Levels, Tallies, Ternary
+from fedvote.codecs import Binary, EntropyVotes, Float32, FloatSteps, IfChanged, Integers, Levels, Tallies, Ternary
 from fedvote.codecs.vote_contexts import Expected, contexts
 from fedvote.core import Codec, Message
 from fedvote.methods.soft_levels import SoftLevels
@@ -33,6 +33,7 @@ class BallotWire(Wire):
     floats_up: tuple[str, ...]  # and of those that clients send beside their votes
     soft: Callable[[Message], Tensor]  # broadcast -> its normalised weights
     levels: SoftLevels
+    float_levels: int = 0  # of floats that travel both ways; 0: float32
 
     @property
     def personal(self) -> bool:
@@ -40,7 +41,8 @@ class BallotWire(Wire):
 
     @property
     def keeps_broadcast(self) -> bool:
-        return self.entropy or self.floats_down != self.floats_up  # frozen floats are sent to each client once
+        # frozen floats are sent to each client once; trained ones as changes
+        return self.entropy or self.floats_down != self.floats_up or self.float_levels > 0
 
     @property
     def summed(self) -> Codecs:
@@ -51,7 +53,7 @@ class BallotWire(Wire):
         if self.entropy:
             uneven = self.levels.arcsine(int(down["levels"]) + 1)
             votes = ballot_codec(self.alphabet, down, key, self.levels.values().double().numpy() if uneven else None)
-        return {"votes": votes, **{name: Float32(self.network.F) for name in self.floats_up}}
+        return {"votes": votes, **{name: self._floats(down[name]) for name in self.floats_up}}
 
     def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         level: Codec
@@ -64,16 +66,19 @@ class BallotWire(Wire):
         else:
             level = Tallies(self.network.D, reference["level"], int(reference["levels"]) + 1)
         changed = IfChanged(level, reference["level"] if reference else None)
-        floats: dict[str, Codec] = {
-            name: IfChanged(Float32(self.network.F), reference[name] if reference else None)
-            if self.floats_down != self.floats_up
-            else Float32(self.network.F)
-            for name in self.floats_down
-        }
+        floats = {name: self._floats_down(reference[name] if reference else None) for name in self.floats_down}
         return {"level": changed, "levels": Integers(1), **floats}
 
     def unmoved(self, down: Message) -> Message:
         return {"votes": self.soft(down)} | {name: down[name] for name in self.floats_up}
+
+    def _floats_down(self, reference: Tensor | None) -> Codec:
+        whole = self.floats_down == self.floats_up and not self.float_levels
+        return self._floats(reference) if whole else IfChanged(self._floats(reference), reference)
+
+    def _floats(self, reference: Tensor | None) -> Codec:
+        few = self.float_levels
+        return FloatSteps(self.network.F, few, reference) if few else Float32(self.network.F)
 
     def _few_levels(self, reference: Message | None, key: Key | None) -> Codec:
         D = self.network.D

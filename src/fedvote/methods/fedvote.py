@@ -4,6 +4,11 @@ The server keeps the soft vote p as whole numbers: level j of L stands for 2 p -
 clients are a cohort of K here. K equal binary votes need L = K + 1 levels, K equal ternary votes 2 K + 1: no loss.
 Votes of unequal weight, and p^(0), are rounded to a grid. With `levels`, every tally is rounded to so few levels before
 it is broadcast: fewer bits, more noise. Either way the server continues from exactly what clients decode.
+
+The server can draw the random numbers by which a client rounds, so it knows the ballot r_m that client m would have
+sent without training. With `counts = "changes"` it adds to the soft vote the mean of w_m - r_m, in place of counting
+w_m anew. The expectation is the same. The noise of rounding is in both ballots, and cancels where they agree: it is a
+control variate. `vote_count.py` has the variance.
 """
 
 from __future__ import annotations
@@ -21,7 +26,9 @@ from fedvote.errors import ConfigError, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
+from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
+from fedvote.methods.trained_floats import REST, rounded_rows
 from fedvote.methods.vote_count import MEMORY, MOST_LEVELS, empty_count
 from fedvote.network.network import Network
 from fedvote.quantize import (
@@ -45,6 +52,7 @@ from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
 SignRounding = Literal["likeliest", "random"]
+Counted = Literal["votes", "changes"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 
@@ -55,6 +63,7 @@ class FedVote(Method):
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
+    counts: Counted = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256 (arcsine: 50); 0: all of the tally, as in the paper
@@ -67,6 +76,7 @@ class FedVote(Method):
     deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
     train_float: bool = False  # train and average the float weights; false: they stay as they start
     float_lr: float = 0.003  # the learning rate of float weights that train
+    float_levels: int = 0  # values above zero of their update, both ways, 2 s + 1 in all; 0: float32
 
     explains = {  # noqa: RUF012  (a constant)
         "weights_flipped": "Weights flipped: the share of deployed weights that changed in the round.",
@@ -81,6 +91,11 @@ class FedVote(Method):
             raise ConfigError(f"sign_share is {self.sign_share}, expected a share from 0 to 1")
         if self.deploy_rounds < 1:
             raise ConfigError(f"deploy_rounds is {self.deploy_rounds}, expected 1 (the last round alone) or more")
+        if self.deploy_rounds > 1 and self.counts == "changes":
+            raise ConfigError(
+                f"deploy_rounds is {self.deploy_rounds} and counts 'changes', which adds up all rounds already: "
+                "expected deploy_rounds 1, or counts 'votes'"
+            )
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
@@ -88,6 +103,8 @@ class FedVote(Method):
         if self.level_rounding != "nearest" and not self.levels:
             raise ConfigError(f"level_rounding is {self.level_rounding!r}, which needs levels: choose 2 or more")
         self.soft_levels  # noqa: B018 - checks them
+        if not 0 <= self.float_levels <= MOST:
+            raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
         if not 0 < self.float_lr < math.inf:
             raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
 
@@ -116,6 +133,8 @@ class FedVote(Method):
             state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
         if self.carries:
             state["carried"] = torch.zeros_like(soft_D)
+        if self.train_float and self.float_levels:
+            state[REST] = torch.zeros_like(state["float"])
         if network.given:
             state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
         memory = self.reputation.init(clients)
@@ -147,7 +166,9 @@ class FedVote(Method):
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
         up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
-        return up | dict(zip(self._floats, trained, strict=True)), memory
+        if self.train_float:
+            up["float"] = rounded_rows(down["float"], trained[0], self.float_levels)
+        return up, memory
 
     @layerwise
     def objective(self, network: Network, *weights: Any) -> Tensor:
@@ -186,7 +207,14 @@ class FedVote(Method):
     def wire(self, network: Network) -> BallotWire:
         down = ("float",) if self.train_float or network.given else ()
         return BallotWire(
-            network, self.alphabet, self.coding == "entropy", down, self._floats, self.soft, self.soft_levels
+            network,
+            self.alphabet,
+            self.coding == "entropy",
+            down,
+            self._floats,
+            self.soft,
+            self.soft_levels,
+            self.float_levels if self.train_float else 0,
         )
 
     def soft(self, message: Message) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from fedvote.codecs.float_steps import each, exponents, moved
 from fedvote.core import State
@@ -43,8 +44,13 @@ class RoundedBroadcast(FloatMethod):
         for name in NAMES:
             # delta = theta^(k) - theta^(k+1) + what was not sent
             start, change = before[name], before[name] - after[name] + before[UNSENT + name]
-            exponent_b = exponents(change, self.down_levels, start)
-            step = each(exponent_b, len(start))
-            level = (change / step).round().clamp(-self.down_levels, self.down_levels)
-            state[name], state[UNSENT + name] = moved(start, exponent_b, level), change - step * level
+            state[name], state[UNSENT + name] = rounded_change(start, change, self.down_levels)
         return state
+
+
+def rounded_change(start_N: Tensor, change_N: Tensor, levels: int) -> tuple[Tensor, Tensor]:
+    """`start - change` as codec 13 writes it with so many levels, and the rest of the change."""
+    exponent_b = exponents(change_N, levels, start_N)
+    step_N = each(exponent_b, len(start_N))
+    level_N = (change_N / step_N).round().clamp(-levels, levels)
+    return moved(start_N, exponent_b, level_N), change_N - step_N * level_N

@@ -2,6 +2,10 @@
 
 Option I counts equal votes: a ballot is added to the tally when it arrives, and forgotten. Option II weighs ballots by
 reputation: they are kept, packed, until the round closes.
+
+Either tally replaces the soft vote, or its difference from the tally of untrained ballots moves it (`counts`). A client
+that moves a weight from w to q votes differently from its untrained ballot with probability |q - w| / 2, so its change
+has a variance of at most 2 |q - w|; a vote has 1 - q^2, however little the client learned.
 """
 
 from __future__ import annotations
@@ -12,14 +16,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fedvote.aggregate.mean import weighted_sum
-from fedvote.aggregate.median import median
 from fedvote.core import Message, State
 from fedvote.influence import Unbounded
 from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.trained_floats import merged_floats
 from fedvote.packed import Counter, Packed, pack
 from fedvote.packed.shelf import Shelf
-from fedvote.quantize import THRESHOLD, clip, plurality, soft_vote, tally, to_level
+from fedvote.quantize import THRESHOLD, clip, plurality, round_by_shared_random, soft_vote, tally, to_level
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, rule_of
 from fedvote.reputation.reputation import check_verdict
@@ -106,6 +109,11 @@ def vote(
 ) -> State:
     """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
     mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
+    if changes := method.counts == "changes":
+        # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m (w_m - r_m)
+        start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
+        untrained_VD = tally_of_untrained(method, state, key, lambda_K, clients)
+        mean_D = (start_D + mean_D - soft_vote(untrained_VD, method.alphabet)).clamp(-1, 1)
     if bounded := not isinstance(method.influence, Unbounded):
         ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
         mean_D = method.influence(method.soft(state), mean_D, ballots)
@@ -128,8 +136,8 @@ def vote(
         "level": level_D,
         "levels": torch.full_like(state["levels"], levels - 1),
         # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-        "plurality": THRESHOLD[method.alphabet](mean_D)  # a bound holds for the deployed network, too
-        if bounded
+        "plurality": THRESHOLD[method.alphabet](mean_D)  # bounds and earlier rounds hold for the deployed network, too
+        if bounded or changes
         else plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)),
         "vote_weight": weights_N,
     }
@@ -159,15 +167,19 @@ def judged(
     soft_VD = tally(votes_KD, lambda_K, method.alphabet)
     same = torch.equal(verdict.hard_K, verdict.soft_K)
     hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, method.alphabet)
-    floats = {} if float_KF is None else {"float": _merged_floats(method, float_KF, lambda_K)}
+    floats = {} if float_KF is None else merged_floats(method, state, float_KF, lambda_K)
     return vote(method, state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
 
 
-def _merged_floats(method: FedVote, floats_KF: Tensor, lambda_K: Tensor) -> Tensor:
-    """The mean; under a reputation rule the median of the clients that count: no rule judges float weights."""
-    if rule_of(method) is None:
-        return weighted_sum(lambda_K / lambda_K.sum(), floats_KF)
-    return median(floats_KF[lambda_K > 0])
+def tally_of_untrained(method: FedVote, state: State, key: Key, lambda_K: Tensor, clients: Sequence[int]) -> Tensor:
+    """(V, D) the tally of the ballots r_m: the broadcast, rounded by each client's own random numbers."""
+    soft_D = method.soft(state)
+    total_VD = torch.zeros((len(method.alphabet), len(soft_D)), device=soft_D.device)
+    for weight, client in zip(lambda_K, clients, strict=True):
+        if weight:
+            votes_1D = round_by_shared_random(soft_D[None], method.alphabet, [key.of(client)])
+            total_VD += tally(votes_1D, weight[None], method.alphabet)
+    return total_VD
 
 
 def _rounded(method: FedVote, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:

@@ -9,6 +9,7 @@ from torch import nn
 from fedvote.errors import ConfigError, reason
 from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
+from fedvote.models.mlp import mlp
 from fedvote.models.resnet20 import resnet20
 from fedvote.models.small_cnn import small_cnn
 from fedvote.models.vgg7 import vgg7
@@ -18,6 +19,7 @@ from fedvote.registry import find
 MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "digits-cnn": digits_cnn,
     "lenet5": lenet5,
+    "mlp": mlp,
     "small-cnn": small_cnn,
     "vgg7": vgg7,
     "resnet20": resnet20,

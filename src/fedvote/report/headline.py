@@ -88,13 +88,19 @@ def accuracies(run: Run) -> list[Headline]:
 def traffic(run: Run) -> list[Headline]:
     up, down = mean(run.column("uplink_bits_per_weight")), mean(run.column("downlink_bits_per_weight"))
     both = None if up is None or down is None else up + down
-    fewer = f"{decimal(2 * FLOAT32_BITS / both)}\N{MULTIPLICATION SIGN}" if both else NONE
+    fewer = f"{decimal(float32_bits(run) / both)}\N{MULTIPLICATION SIGN}" if both else NONE
     total = run.megabytes[-1] * 1e6 if run.megabytes else 0
     return [
         Headline("Traffic per client and round", size(traffic_per_client(run)), f"{size(total)} in total, up and down"),
         Headline("Bits per weight", decimal(both), f"{decimal(up)} up, {decimal(down)} down"),
         Headline("Smaller than float32", fewer, f"{FLOAT32_BITS} bits per weight up, {FLOAT32_BITS} down"),
     ]
+
+
+def float32_bits(run: Run) -> float:
+    """Mean bits that float32 weights would take a round, up and down. The seed makes the first broadcast."""
+    known = sum(record["round"] == 1 for record in run.rounds) if run.setting("model", "start") in (None, "seed") else 0
+    return FLOAT32_BITS * (2 - known / len(run.rounds))
 
 
 def traffic_per_client(run: Run) -> float | None:

@@ -77,6 +77,10 @@ def header(runs: Sequence[Run]) -> Html:
     facts = {name: in_common([run.setting(*path) for run in runs]) for name, path in FACTS.items()}
     facts["clients per round"] = in_common([cohort(run) for run in runs])
     facts["rounds"] = in_common([progress(run) for run in runs])
+    if any(run.hostile for run in runs):
+        facts["attack"] = in_common([hostile(run) for run in runs])
+    if any(run.setting("method", "reputation") or run.setting("method", "aggregate") for run in runs):
+        facts["rule"] = in_common([rule(run) for run in runs])
     if any(run.setting("data", "validation") for run in runs):
         facts["evaluated on"] = in_common([evaluated_on(run) for run in runs])
     return heading(title(runs), facts)
@@ -103,6 +107,16 @@ def cohort(run: Run) -> object:
     """Number of clients in the last round; before the first round, the planned number."""
     clients = run.rounds[-1].get("clients") if run.rounds else None
     return len(clients) if clients else run.setting("federation", "cohort") or "all"
+
+
+def hostile(run: Run) -> str:
+    """The attack, and how many clients make it."""
+    return f"{written(run.setting('attack', 'name'))} by {len(run.hostile)} clients" if run.hostile else "nobody"
+
+
+def rule(run: Run) -> object:
+    """How clients are weighed: the reputation rule of votes, or the aggregate of float weights."""
+    return run.setting("method", "reputation", "name") or run.setting("method", "aggregate", "name")
 
 
 def progress(run: Run) -> str:

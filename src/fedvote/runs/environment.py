@@ -16,6 +16,8 @@ import torch
 
 PACKAGES = ("numpy", "constriction", "scikit-learn", "numba", "zstandard", "flwr", "onnx", "onnxruntime")
 
+ENVIRONMENT = ("fedvote", "commit", "python", "torch", "device", "threads")
+
 
 def provenance(device: torch.device, seeds: Iterable[int]) -> dict[str, Any]:
     """The head of every result file."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from fedvote.errors import ConfigError
+from fedvote.registry import cached, type_hints
 
 UNIONS = (typing.Union, types.UnionType)
 LISTS = (list, tuple)
@@ -30,10 +31,11 @@ class UnsupportedError(Exception):
     """A type that TOML cannot hold."""
 
 
+@cached
 def fields_of(cls: type) -> dict[str, tuple[dataclasses.Field[Any], Any]]:
     """Name -> field and type, of a dataclass's settable fields; ConfigError for a type that TOML cannot hold."""
     try:
-        hints = typing.get_type_hints(cls)
+        hints = type_hints(cls)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
         raise ConfigError(
             f"the types of the fields of {cls.__name__} cannot be looked up ({error}): "

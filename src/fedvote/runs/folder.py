@@ -97,6 +97,11 @@ class RunFolder:
             rounds = saved.rounds if depends_on_rounds(config) else config.rounds
             saved = dataclasses.replace(saved, rounds=rounds, flower=config.flower)
         if saved is not None and saved != config:
+            if saved == dataclasses.replace(config, rounds=saved.rounds):
+                raise ConfigError(
+                    f"{self.path} holds a run of {saved.rounds} rounds whose schedule ends with the last of them, so "
+                    f"it cannot go on to {config.rounds}: start a run of {config.rounds} in another folder with --out"
+                )
             raise ConfigError(
                 f"{self.path} holds another run: it differs in {', '.join(differences(saved, config))}; "
                 f"{self._how_to_resume()}, or choose another folder with --out"

@@ -20,15 +20,19 @@ class Schedule(ABC):
 
     depends_on_rounds: ClassVar[bool] = True  # whether the factor of a round depends on the number of rounds
     warm_up: int = 0  # first rounds, in which the factor rises in equal steps to its schedule
+    hold: float = 0.0  # first share of the run, in which the factor stays as the schedule starts
 
     def __post_init__(self) -> None:
         if self.warm_up < 0:
             raise ConfigError(f"warm_up is {self.warm_up}, expected 0 or a number of rounds")
+        if not 0 <= self.hold < 1:
+            raise ConfigError(f"hold is {self.hold}, expected a share of the run, from 0 to less than 1")
 
     def at(self, round: int, rounds: int) -> float:
         """The factor in a round, from 1 to `rounds`."""
         risen = min(1.0, round / (self.warm_up + 1))
-        return risen * self.factor(min(1.0, (round - 1) / max(1, rounds - 1)))
+        done = min(1.0, (round - 1) / max(1, rounds - 1))
+        return risen * self.factor(max(0.0, (done - self.hold) / (1 - self.hold)))
 
     @abstractmethod
     def factor(self, done: float) -> float:

@@ -20,6 +20,7 @@ METHODS = {
     "ternary": ("method.votes=ternary",),
     "reputation": ("method.reputation=proportional",),
     "trained floats": ("method.train_float=true",),
+    "trained floats in levels": ("method.train_float=true", "method.float_levels=7", "federation.cohort=3", "rounds=4"),
     "augmented, by schedules": (
         'data.augment=[{name="crop", pixels=1}, "rotation", "noise"]',
         "local.lr_schedule=cosine",

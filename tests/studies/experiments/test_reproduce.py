@@ -45,6 +45,27 @@ def test_it_is_written_down_after_every_run_and_goes_on_where_it_was(tmp_path: P
     assert [len(cell["seeds"][0]) for cell in fewer.numbers()["cells"]] == [1, 1]
 
 
+def test_finished_runs_are_shown_whether_asked_for_or_not_and_need_no_checkpoint(tmp_path: Path) -> None:
+    list(reproduce("figure-4b", asked(only=ROWS[:1]), tmp_path))
+    done = lines(tmp_path)
+    for checkpoint in (tmp_path / "runs").glob("*/*.safetensors"):
+        checkpoint.unlink()  # to keep what was measured, without the weights
+    *_, found = reproduce("figure-4b", asked(only=ROWS[1:], seeds=1), tmp_path)
+    assert {cell["row"]: list(cell["seeds"]) for cell in found.numbers()["cells"]} == {ROWS[0]: [0, 1], ROWS[1]: [0]}
+    *_, again = reproduce("figure-4b", asked(), tmp_path)
+    assert done.items() <= lines(tmp_path).items()  # not run again
+    assert [len(cell["seeds"]) for cell in again.numbers()["cells"]] == [2, 2]
+
+
+def test_a_run_of_another_machine_says_where_it_was_made(tmp_path: Path) -> None:
+    list(reproduce("figure-4b", asked(seeds=1), tmp_path))
+    first, _ = sorted((tmp_path / "runs").glob("*/environment.json"))
+    first.write_text(json.dumps({**json.loads(first.read_text()), "commit": "another"}))
+    *_, found = reproduce("figure-4b", asked(seeds=1), tmp_path)
+    made = {cell["folders"][0]: cell["environments"] for cell in found.numbers()["cells"]}
+    assert made.pop(first.parent.name)[0]["commit"] == "another" and list(made.values()) == [{}]
+
+
 def test_the_command_shows_a_table_and_writes_numbers_page_drawing_and_index(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,7 @@ def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality:
     return {
         "round": round.number,
         **quality,
-        **traffic(poll.frame_bytes, sent, poll.frames, asked, round.network.D),
+        **traffic(poll.frame_bytes, sent, poll.frames, asked, round.federation.weights_sent),
         "uplink_message_bytes": poll.reply_bytes,
         "downlink_message_bytes": poll.task_bytes,
         "clients": round.cohort,

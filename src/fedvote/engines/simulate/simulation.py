@@ -172,7 +172,7 @@ class Simulation:
         def count_bytes() -> dict[str, float]:
             up = sent.up if sent else sum(delivery.nbytes for delivery in deliveries.values())
             down = downlink_bytes() + (sent.down if sent else 0)
-            return traffic(up, down, len(cohort), len(cohort), network.D)
+            return traffic(up, down, len(cohort), len(cohort), federation.weights_sent)
 
         record = {
             "clients": cohort,

@@ -23,6 +23,7 @@ from fedvote.studies.experiments.compared_methods import (
 )
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
+from fedvote.studies.experiments.float_weights import TRAIN_FLOAT_CIFAR10, TRAIN_FLOAT_DIGITS, TRAIN_FLOAT_FASHION
 from fedvote.studies.experiments.hostile_clients import (
     FIGURE_6A,
     FIGURE_6B,
@@ -36,6 +37,7 @@ from fedvote.studies.experiments.hostile_clients import (
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
+from fedvote.studies.experiments.rates import RATES_CIFAR10
 from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
 from fedvote.studies.experiments.wire_bits import WIRE
 
@@ -54,6 +56,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-1": TABLE_1,
     "table-2": TABLE_2,
     "table-3": TABLE_3,
+    "rates-cifar10": RATES_CIFAR10,
     "accuracy": ACCURACY,
     "accuracy-fashion-mnist": ACCURACY_FASHION,
     "accuracy-femnist": ACCURACY_FEMNIST,
@@ -75,4 +78,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "levels-femnist": LEVELS_FEMNIST,
     "levels-hostile-digits": LEVELS_HOSTILE_DIGITS,
     "levels-hostile": LEVELS_HOSTILE,
+    "train-float-digits": TRAIN_FLOAT_DIGITS,
+    "train-float-fashion-mnist": TRAIN_FLOAT_FASHION,
+    "train-float-cifar10": TRAIN_FLOAT_CIFAR10,
 }

@@ -9,6 +9,7 @@ from fedvote.studies.experiments.hostile_clients import CLIENTS, DIGITS, setting
 from fedvote.studies.experiments.views import grid
 
 RANDOM, CARRY = "method.level_rounding=random", "method.level_rounding=carry"
+CHANGES = "method.counts=changes"
 EVEN = "method.level_spacing=even"
 LEVELS: dict[str, tuple[str, ...]] = {
     "all": (),
@@ -17,12 +18,14 @@ LEVELS: dict[str, tuple[str, ...]] = {
     **{f"{number} random": (f"method.levels={number}", RANDOM) for number in (17, 9, 5, 4, 3, 2)},
     **{f"{number} carried": (f"method.levels={number}", CARRY) for number in (17, 9, 6, 5, 4, 3)},
     **{f"{number} random, even": (f"method.levels={number}", RANDOM, EVEN) for number in (9, 5, 4)},
+    "all, changes": (CHANGES,),
+    **{f"{number} carried, changes": (f"method.levels={number}", CARRY, CHANGES) for number in (17, 9, 6, 5, 4, 3)},
 }
 """Three and two levels have one spacing."""
 
-CANDIDATES = ("all", "9 nearest", "5 carried", "3 carried", "3 random")
+CANDIDATES = ("all", "9 nearest", "5 carried", "3 carried", "3 random", "all, changes", "5 carried, changes")
 VOTES = {"equal": (), "weighted": ("method.reputation=proportional",), "ternary": ("method.votes=ternary",)}
-ATTACKED = ("all", "3 carried", "3 random")
+ATTACKED = ("all", "3 carried", "all, changes", "5 carried, changes")
 HOSTILE = 15
 ATTACKS = ("inverse", "copycat 10 %", "insider", "sleeper")
 

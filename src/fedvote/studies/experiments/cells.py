@@ -35,6 +35,7 @@ class Runs:
     cell: Cell
     config: Config
     by_seed: Mapping[int, Sequence[Record]]
+    environments: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # by seed: the machine and commit
 
     @property
     def as_printed(self) -> bool:

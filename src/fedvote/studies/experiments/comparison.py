@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from fedvote.report.chart import Page, facts_of
 from fedvote.report.page import in_common
 from fedvote.report.sections import section
 from fedvote.runs.config import Config, depends_on_rounds
-from fedvote.runs.environment import environment
+from fedvote.runs.environment import ENVIRONMENT, environment
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.progress import watch
@@ -49,21 +50,33 @@ class Comparison:
         ]
         if asked.jobs > 1:
             run_all(unfinished(planned, asked, runs), asked.jobs)
-        records: dict[Cell, dict[int, list[Record]]] = {}
+        folders = self.finished(asked, runs)
         load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
             folder = RunFolder(runs / name_of(cell, seed, asked))
             folder.check(config)
-            if (done := folder.rounds_done()) < config.rounds:
+            if not is_finished(folder, config):
                 title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
                 data = load(config.data.name)
                 snapshots = run(config, folder, device=asked.device, resume=True, data=data)
-                for _ in watch(snapshots, config.rounds, done, title=title):
+                for _ in watch(snapshots, config.rounds, folder.rounds_done(), title=title):
                     pass
-            records.setdefault(cell, {})[seed] = list(folder.metrics()[: config.rounds])
+            folders.setdefault(cell, {})[seed] = folder
             if asked.jobs == 1 or number == len(planned):
-                compared = [Runs(each, configured(each, 0, asked), by_seed) for each, by_seed in records.items()]
-                yield Compared(self, asked, compared, machine)
+                found = [runs_of(each, folders[each], asked) for each in self.cells if each in folders]
+                yield Compared(self, asked, found, machine)
+
+    def finished(self, asked: Asked, runs: Path) -> dict[Cell, dict[int, RunFolder]]:
+        """The folders of all finished runs, of any seed, also of cells that were not asked for: they are shown, too."""
+        known = {path.name for path in runs.glob("*_seed=*")}
+        found: dict[Cell, dict[int, RunFolder]] = {}
+        for cell in self.cells if known else ():
+            for seed in itertools.count():
+                folder = RunFolder(runs / name_of(cell, seed, asked))
+                if folder.path.name not in known or not is_finished(folder, configured(cell, seed, asked)):
+                    break
+                found.setdefault(cell, {})[seed] = folder
+        return found
 
     def wanted(self, asked: Asked) -> list[Cell]:
         """The cells in the rows and columns asked for; if no row is named, in all rows, and likewise for columns."""
@@ -87,6 +100,7 @@ class Compared:
             {
                 **{name: getattr(each.cell, name) for name in ("row", "column", "preset", "settings", "printed")},
                 "folders": [name_of(each.cell, seed, self.asked) for seed in each.by_seed],
+                "environments": {seed: other for seed, other in each.environments.items() if other != self.environment},
                 "config": as_table(each.config),
                 "seeds": {
                     seed: [kept(record, hostile_of(each.config, seed)) for record in records]
@@ -110,6 +124,20 @@ class Compared:
         view = self.comparison.show(self.runs)
         lines = table([dict(zip(view.head, row, strict=True)) for row in view.rows])
         return f"{lines}\nchanged: {changed}" if (changed := self.asked.changed) else lines
+
+
+def runs_of(cell: Cell, folders: Mapping[int, RunFolder], asked: Asked) -> Runs:
+    config = configured(cell, 0, asked)
+    in_order = dict(sorted(folders.items()))
+    records = {seed: folder.metrics()[: config.rounds] for seed, folder in in_order.items()}
+    made = {seed: folder.environment() for seed, folder in in_order.items()}
+    machines = {seed: {name: about[name] for name in ENVIRONMENT if name in about} for seed, about in made.items()}
+    return Runs(cell, config, records, machines)
+
+
+def is_finished(folder: RunFolder, config: Config) -> bool:
+    """Whether all rounds are measured. A finished run may have lost its checkpoint: it is large."""
+    return len(folder.metrics()) >= config.rounds
 
 
 def configured(cell: Cell, seed: int, asked: Asked) -> Config:
@@ -143,7 +171,7 @@ def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: 
     for seed, cell, config in planned:
         folder = RunFolder(runs / name_of(cell, seed, asked))
         folder.check(config)
-        if folder.rounds_done() < config.rounds:
+        if not is_finished(folder, config):
             title = f"{cell.row} {cell.column}".rstrip()
             tasks.append(Task(f"{title}, seed {seed}", config, folder.path, asked.device))
     return tasks

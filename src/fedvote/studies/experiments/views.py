@@ -138,7 +138,7 @@ def grid(
 
     def show(every: Sequence[Runs]) -> View:
         names = list(dict.fromkeys(runs.cell.row for runs in every))
-        columns = list(dict.fromkeys(runs.cell.column for runs in every))
+        columns = sorted(dict.fromkeys(runs.cell.column for runs in every), key=_as_number)
         by_place = {(runs.cell.row, runs.cell.column): runs for runs in every}
         rows = [
             [
@@ -152,6 +152,14 @@ def grid(
         return View(title, explain, [corner, *columns], rows)
 
     return show
+
+
+def _as_number(column: str) -> float:
+    """Numbers by their size; other names as they come."""
+    try:
+        return float(column)
+    except ValueError:
+        return 0.0
 
 
 def beside_printed(runs: Runs | None, metric: str, ends: Ends) -> str:
