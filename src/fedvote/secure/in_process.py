@@ -76,7 +76,7 @@ def tally(
 
 def bytes_of(session: Session, voters: frozenset[int]) -> Sent:
     """The bytes that `tally` takes, without making any mask. Without enough voters nobody is asked to unmask."""
-    opening = NONCE_BYTES + 4 * (1 + len(session.cohort)) + session.degree * (KEY_BYTES + 2)
+    opening = NONCE_BYTES + 4 * (1 + len(session.cohort)) + (1 + session.degree) * (KEY_BYTES + 2)
     up, down = len(voters) * ballot_bytes(session), len(session.cohort) * (AROUND + opening)
     if len(voters) < session.terms.minimum:
         return Sent(up, down)

@@ -105,7 +105,7 @@ def write_opening(session: Session, client: int, keys: Mapping[int, SignedKey]) 
 
 
 def read_opening(frame: bytes, terms: Terms, client: int) -> tuple[Session, dict[int, SignedKey]]:
-    """The session, and the keys of this client's neighbours."""
+    """The session, and the keys of this client and its neighbours, as the server has them."""
     reading = Reading(read(frame, OPENING, client))
     session, keys = _read_opening(reading, terms, round_of(frame), client)
     reading.end()
@@ -115,7 +115,7 @@ def read_opening(frame: bytes, terms: Terms, client: int) -> tuple[Session, dict
 
 def _opening(session: Session, client: int, keys: Mapping[int, SignedKey]) -> bytes:
     cohort = struct.pack(f"<I{len(session.cohort)}I", len(session.cohort), *session.cohort)
-    return session.nonce + cohort + b"".join(keys[other].written() for other in session.neighbours[client])
+    return session.nonce + cohort + b"".join(keys[other].written() for other in (client, *session.neighbours[client]))
 
 
 def _read_opening(reading: Reading, terms: Terms, round: int, client: int) -> tuple[Session, dict[int, SignedKey]]:
@@ -124,7 +124,7 @@ def _read_opening(reading: Reading, terms: Terms, round: int, client: int) -> tu
     session = Session(terms, round, nonce, cohort)
     if client not in cohort:
         raise WireError(f"a session without client {client}, whom it was sent to")
-    return session, {other: reading.key() for other in session.neighbours[client]}
+    return session, {other: reading.key() for other in (client, *session.neighbours[client])}
 
 
 # masked ballots

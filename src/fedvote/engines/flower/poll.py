@@ -32,6 +32,7 @@ class Poll:
     second: dict[int, int] = field(default_factory=dict)  # client -> number of votes beyond its first
     late: dict[int, str] = field(default_factory=dict)  # client -> its reply to a task of an earlier round
     broadcasts: list[int] = field(default_factory=list)  # bytes of each broadcast sent
+    request_bytes: int = 0  # of requests to unmask a secure tally
     task_bytes: int = 0  # of Flower's messages around the broadcasts
     frames: int = 0  # received, counted or not
     frame_bytes: int = 0

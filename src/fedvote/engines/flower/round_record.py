@@ -13,7 +13,7 @@ from fedvote.rounds import Closed
 
 def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, Any]) -> dict[str, Any]:
     """Metrics, bytes sent, and the clients that were counted, with their weights."""
-    sent, asked = sum(poll.broadcasts), len(poll.broadcasts)
+    sent, asked = sum(poll.broadcasts) + poll.request_bytes, len(poll.broadcasts)
     return {
         "round": round.number,
         **quality,
