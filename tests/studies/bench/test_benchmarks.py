@@ -23,7 +23,7 @@ ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "p
                          "rounds": 1, "device": "cpu"}  # fmt: skip
 TAKEN = {
     "codec": set(), "tally": set(), "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
-    "simulate": {"model", "clients", "device"},
+    "simulate": {"model", "clients", "device"}, "secure": {"only", "clients"},
     "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"},
     "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
