@@ -10,7 +10,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flwr.app import MessageType
 
@@ -62,8 +62,18 @@ class SecretTally:
     def __post_init__(self) -> None:
         self.mailbox = Mailbox(self.asker.mailbox.grid, self.asker.mailbox.limit)
 
-    def open(self, round: int, cohort: Sequence[int]) -> MaskedTally:
-        """A session of the clients that have sent keys; NoKeys if too few did before the patience is over."""
+    def open(self, round: ServerRound) -> tuple[ServerRound, Poll]:
+        """The round and the poll of a session: of the clients that have sent keys."""
+        cohort = self._with_keys(round.number, round.cohort)
+        session = Session(self.terms, round.number, os.urandom(NONCE_BYTES), tuple(cohort))
+        round = replace(round, tally=MaskedTally(session, {client: self.keys[client] for client in cohort}))
+        silent = self.attendance.online.keys() & set(round.cohort) - set(cohort)
+        poll = Poll(round.number, cohort, self.rules, round.cast, least=self.terms.minimum)
+        poll.failed = dict.fromkeys(sorted(silent), "it sent no key for the secure tally")
+        return round, poll
+
+    def _with_keys(self, round: int, cohort: Sequence[int]) -> list[int]:
+        """The clients that have sent keys; NoKeys if too few did before the patience is over."""
         least = max(self.terms.minimum, math.ceil(self.rules.minimum * len(cohort) - 1e-9))
         began = self.clock()
 
@@ -83,8 +93,7 @@ class SecretTally:
             asked.tries.clear()
             self.sleep(self.rules.poll)
         self._key_bytes = asked.up
-        session = Session(self.terms, round, os.urandom(NONCE_BYTES), tuple(here()))
-        return MaskedTally(session, {client: self.keys[client] for client in session.cohort})
+        return here()
 
     def close(self, round: ServerRound, poll: Poll) -> None:
         """Unmask the tally and put it into the round's box. If it cannot be unmasked, nobody counts."""

@@ -108,11 +108,10 @@ class Server:
         return self.jury.statistics if self.jury else None
 
     def _round(self, round: ServerRound) -> Snapshot:
-        began, cohort = self.clock(), round.cohort
+        began = self.clock()
+        poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
         if self.secret_tally:
-            round = replace(round, tally=self.secret_tally.open(round.number, cohort))
-            cohort = list(round.tally.session.cohort if round.tally else cohort)
-        poll = Poll(round.number, cohort, self.config.flower, round.cast)
+            round, poll = self.secret_tally.open(round)
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
@@ -128,7 +127,7 @@ class Server:
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
         record = {
             **results_and_traffic(round, poll, closed, quality),
-            **events(poll, closed, self.mailbox.awaited(poll.round), self.attendance, returned),
+            **events(round, poll, closed, self.mailbox.awaited(poll.round), self.attendance, returned),
             "seconds": self.clock() - began,
             "seconds_training": voted - began,
         }

@@ -2,7 +2,7 @@
 
 A client's work is one masked ballot with its shares, and one answer to a list of voters. Both are measured, and so are
 the server's addition of one ballot and the making and adding of one mask. The server's seconds for a round are these
-times their number: all ballots, then a mask for each voter, and if a third is lost one for each voter and lost neighbour.
+times their number: all ballots, a mask for each voter, and if a third is lost one for each voter and lost neighbour.
 Ballots are random bits. All of it runs on one thread.
 """
 
