@@ -15,7 +15,7 @@ from fedvote.network.network import Network
 from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.reputation import rule_of
-from fedvote.secure import SecureTally
+from fedvote.secure import Secrecy, SecureTally
 from fedvote.wire import Wire
 
 
@@ -45,6 +45,8 @@ def check_attack(attack: Attack, method: Method, network: Network) -> None:
 def check_secrecy(plan: Plan, method: Method, network: Network, between_machines: bool = False) -> None:
     """Refuse a secure tally of a method, a rule, an attack or a cohort that needs more than a tally."""
     secure, attack = plan.secure, type(plan.attack).__name__
+    if getattr(method, "is_private", False):
+        _check_privacy(secure, between_machines)
     if not isinstance(secure, SecureTally):
         return
     name, why, private = type(method).__name__, "", secure.rounds_privately(between_machines)
@@ -70,6 +72,18 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
         why = "secure.count_only writes no message, but engine.wire = written writes all: choose one"
     if why:
         raise ConfigError(f"secure.name is tally, so that the server learns sums alone, but {why}")
+
+
+def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
+    """Refuse an account of tallies where the server sees more."""
+    if not isinstance(secure, SecureTally):
+        raise ConfigError(
+            "method.privacy accounts for tallies, but the server sees each ballot: set secure.name = tally as well"
+        )
+    if between_machines and not secure.rounds_privately(between_machines):
+        raise ConfigError(
+            "method.privacy is void if the server knows the numbers by which clients round: secure.rounding = private"
+        )
 
 
 def check_poison(attack: Attack, data: Dataset) -> None:

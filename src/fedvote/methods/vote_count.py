@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
 
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+TALLIES = "privacy/tallies"  # (N + 1,) rounds by their number of voters, if clients blur their votes
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
@@ -108,7 +109,7 @@ def vote(
     clients: Sequence[int],
 ) -> State:
     """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-    mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
+    mean_D, carried = method.privacy.correct(soft_vote(soft_VD, method.alphabet)), {}
     if changes := method.counts == "changes":
         # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m (w_m - r_m)
         start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
@@ -120,16 +121,21 @@ def vote(
     if method.carries:
         # s^(k+1) = p^(k+1) + r^(k), with r^(k) the rest that the last broadcast's rounding left out
         mean_D = clip(mean_D + state["carried"], method.p_min)
-    level_D, levels = _rounded(method, mean_D, method.grid if bounded else levels_of(method, lambda_K), key)
+    exact = not bounded and not method.is_private  # the levels of equal votes, which need no grid
+    level_D, levels = _rounded(method, mean_D, levels_of(method, lambda_K) if exact else method.grid, key)
     if method.carries:
         # r^(k+1) = s^(k+1) - the level that is broadcast
         carried = {"carried": mean_D - clip(method.soft_levels.value(level_D, levels), method.p_min)}
     clients_K = torch.tensor(clients, device=soft_VD.device)
     recent = {}
+    if method.is_private:
+        tallies = state[TALLIES].clone()
+        tallies[len(clients)] += 1
+        recent = {TALLIES: tallies}
     if method.deploy_rounds > 1:
         # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
         hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
-        recent = {"recent": hard_VD}
+        recent |= {"recent": hard_VD}
     weights_N = torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum())
     after = {
         # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1

@@ -24,6 +24,7 @@ ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "p
 TAKEN = {
     "codec": set(), "tally": set(), "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
     "simulate": {"model", "clients", "device"}, "secure": {"only", "clients"},
+    "private-votes": {"clients", "rounds", "device"},
     "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"},
     "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
