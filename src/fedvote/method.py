@@ -46,6 +46,13 @@ class Merge(ABC):
         """
         raise NotImplementedError
 
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        """Add the sums over these clients' messages, in place of the messages.
+
+        By names of `Wire.summed`, each (S, count): the sums of `Codec.to_whole_numbers`. For methods that need no more.
+        """
+        raise ConfigError(f"{type(self).__name__} needs each message: sums are not enough")
+
     @abstractmethod
     def close(self) -> State:
         """The next state, from all messages so far. More may be added later, and `close` called again."""

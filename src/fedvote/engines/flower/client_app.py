@@ -10,7 +10,7 @@ from typing import Any
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from fedvote.engines.flower.client import take_turn
+from fedvote.engines.flower.client import answer_query, take_turn
 from fedvote.engines.flower.client_log import EVALUATION, VOTE, note_turn
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.tasks import Task, read_task
@@ -23,6 +23,12 @@ app = ClientApp()
 def train(message: Message, context: Context) -> Message:
     """Answer a task with a ballot, or with a refusal that names the class of the error. The error's text stays here."""
     return _answer(take_turn, message, context)
+
+
+@app.query()
+def query(message: Message, context: Context) -> Message:
+    """Answer a message of a secure tally: with this client's key, or with shares that unmask the tally."""
+    return _answer(answer_query, message, context)
 
 
 @app.evaluate()
