@@ -166,15 +166,23 @@ class BallotBox:
 
     def put(self, messages: Message, clients: Sequence[int]) -> None:
         """Add messages, each tensor with a row for each of these clients."""
-        self._open().add(messages, clients)
+        self._opened().add(messages, clients)
         self.clients += clients
 
     def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
         """Add the sums over the messages of these clients, in place of the messages."""
-        self._open().add_sums(sums, clients)
+        self._opened().add_sums(sums, clients)
         self.clients += clients
 
-    def _open(self) -> Merge:
+    def put_late(self, messages: Message, clients: Sequence[int], weight: float, round: Round, state: State) -> None:
+        """Add messages of an earlier round, which began with `state`, with this weight. They are not `counted`."""
+        self._opened().add_late(messages, clients, weight, state, round.key)
+
+    def takes_late(self) -> bool:
+        """Whether the method can count messages of earlier rounds."""
+        return type(self._opened()).add_late is not Merge.add_late
+
+    def _opened(self) -> Merge:
         if self._merge is None:
             self._merge = self.round.method.merge(self.before, self.round.key)
             contracts.instance(self.round.method, "merge", self._merge, Merge)
@@ -185,7 +193,7 @@ class BallotBox:
         method, counted, after = self.round.method, sorted(self.clients), self.before
         measured: dict[str, float] = {}
         refused: dict[int, str] = {}
-        if self._merge is not None:
+        if self._merge is not None and counted:
             try:
                 merged, failure = contracts.like(method, "merge", self._merge.close(), self.before), ""
                 if not _is_sound(merged, self.down):

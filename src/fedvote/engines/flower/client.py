@@ -25,7 +25,7 @@ from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
 from fedvote.wire import Codecs, frames, write
 
-NODE_KEYS = ("data", "memory", "device", "key", "keys")
+NODE_KEYS = ("data", "memory", "device", "log", "key", "keys")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 
 

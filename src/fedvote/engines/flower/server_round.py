@@ -69,6 +69,12 @@ class ServerRound:
         with repeatable():
             self.box.put(ballot.stack, [client])
 
+    def cast_late(self, frame: bytes, client: int, weight: float, earlier: ServerRound) -> None:
+        """Count the ballot of an earlier round; WireError if it is not this client's ballot of that round."""
+        with repeatable():
+            ballot = earlier.round.read_ballot(earlier.before, frame, client)
+            self.box.put_late(ballot.stack, [client], weight, earlier.round, earlier.before)
+
     def close(self) -> tuple[Closed, dict[str, Any]]:
         """Close the round with the ballots so far; returns the closed round and its models' metrics."""
         with repeatable():
