@@ -74,7 +74,7 @@ class Server:
         check_secrecy(self.federation.plan, self.federation.method, self.federation.network, between_machines=True)
         if self.federation.plan.secure.sums_alone and self.config.flower.late_rounds:
             raise ConfigError(
-                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed for ever when it is "
+                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed when it is "
                 "unmasked: set flower.late_rounds = 0"
             )
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
