@@ -169,6 +169,11 @@ class BallotBox:
         self._opened().add(messages, clients)
         self.clients += clients
 
+    def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        """Add the sums over the messages of these clients, in place of the messages."""
+        self._opened().add_sums(sums, clients)
+        self.clients += clients
+
     def put_late(self, messages: Message, clients: Sequence[int], weight: float, round: Round, state: State) -> None:
         """Add messages of an earlier round, which began with `state`, with this weight. They are not `counted`."""
         self._opened().add_late(messages, clients, weight, state, round.key)
@@ -176,11 +181,6 @@ class BallotBox:
     def takes_late(self) -> bool:
         """Whether the method can count messages of earlier rounds."""
         return type(self._opened()).add_late is not Merge.add_late
-
-    def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
-        """Add the sums over the messages of these clients, in place of the messages."""
-        self._opened().add_sums(sums, clients)
-        self.clients += clients
 
     def _opened(self) -> Merge:
         if self._merge is None:

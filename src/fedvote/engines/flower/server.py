@@ -72,6 +72,11 @@ class Server:
     def __post_init__(self, secret: bytes | None) -> None:
         _check_attack(self.federation)
         check_secrecy(self.federation.plan, self.federation.method, self.federation.network, between_machines=True)
+        if self.federation.plan.secure.sums_alone and self.config.flower.late_rounds:
+            raise ConfigError(
+                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed when it is "
+                "unmasked: set flower.late_rounds = 0"
+            )
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
@@ -114,10 +119,10 @@ class Server:
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
-        self.late.check(round)
-        poll.cast_late = self.late.caster(round)
         if self.secret_tally:
             round, poll = self.secret_tally.open(round)
+        self.late.check(round)
+        poll.cast_late = self.late.caster(round)
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
