@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from torch import Tensor, nn
@@ -9,8 +10,9 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.core import Dataset
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, Doubt
 from fedvote.method import Method
+from fedvote.methods import METHODS
 from fedvote.network.network import Network
 from fedvote.plan import Plan
 from fedvote.wire import Wire
@@ -47,6 +49,18 @@ def check_poison(attack: Attack, data: Dataset) -> None:
         raise ConfigError(
             f"attack {kind.__name__} changes classes, but the task of {data.name} is {data.task}: use an "
             "attack that changes messages, such as inverse"
+        )
+
+
+def check_frozen(method: Method, network: Network) -> None:
+    """Warn if weights that the user froze will move."""
+    if network.frozen and not method.keeps_frozen:
+        keep = ", ".join(name for name, kind in METHODS.items() if kind.keeps_frozen)
+        warnings.warn(
+            f"{', '.join(sorted(network.frozen)[:4])}: requires_grad is False, but {type(method).__name__} moves every "
+            f"weight; methods that keep them: {keep}",
+            Doubt,
+            stacklevel=4,
         )
 
 

@@ -78,6 +78,7 @@ class Method(ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
 
     float_only: ClassVar[bool] = False  # whether the method keeps all weights as floats: it can train any network
+    keeps_frozen: ClassVar[bool] = False  # whether a weight that no client changes stays as it is
 
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim; new in every round; must work element by element

@@ -21,6 +21,8 @@ from fedvote.wire import Wire
 
 @dataclass(frozen=True)
 class FedAvg(RoundedBroadcast):
+    keeps_frozen = True
+
     lr: float = 0.001
     by_samples: bool = False  # weigh clients by the number of examples they report; false: equally, as in Eq. 2
     aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # the rule that merges models

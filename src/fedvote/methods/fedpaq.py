@@ -41,6 +41,8 @@ MOST_LEVELS = 2**14 - 1  # the codec holds 2 s + 1 whole numbers
 
 @dataclass(frozen=True)
 class FedPAQ(RoundedBroadcast):
+    keeps_frozen = True
+
     lr: float = 0.001
     levels: int = 1  # s, the values above zero; 2 s + 1 in all. With 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all, as in the paper; QSGD's authors use 512

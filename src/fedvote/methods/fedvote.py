@@ -59,6 +59,8 @@ GIVEN = "float_given"  # in the state if the seed does not make all float weight
 
 @dataclass(frozen=True)
 class FedVote(Method):
+    keeps_frozen = True
+
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights

@@ -22,19 +22,26 @@ from fedvote.studies.experiments.compared_methods import (
     FIGURE_5,
 )
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
+from fedvote.studies.experiments.convergence import THEOREM_1
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
 from fedvote.studies.experiments.float_weights import TRAIN_FLOAT_CIFAR10, TRAIN_FLOAT_DIGITS, TRAIN_FLOAT_FASHION
+from fedvote.studies.experiments.hostile_cifar10 import HOSTILE_CIFAR10
 from fedvote.studies.experiments.hostile_clients import (
     FIGURE_6A,
     FIGURE_6B,
     FIGURE_6C,
     FIGURE_7,
+)
+from fedvote.studies.experiments.hostile_digits import (
+    COHORTS_DIGITS,
+    FEW_DIGITS,
     HONEST_DIGITS,
-    HOSTILE_CIFAR10,
     HOSTILE_DIGITS,
     INFLUENCE_DIGITS,
+    RULES_DIGITS,
 )
 from fedvote.studies.experiments.normalisations import TABLE_1
+from fedvote.studies.experiments.one_vote import LEMMA_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
@@ -56,6 +63,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table-1": TABLE_1,
     "table-2": TABLE_2,
     "table-3": TABLE_3,
+    "lemma-1": LEMMA_1,
+    "theorem-1": THEOREM_1,
     "rates-cifar10": RATES_CIFAR10,
     "accuracy": ACCURACY,
     "accuracy-fashion-mnist": ACCURACY_FASHION,
@@ -63,6 +72,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ablation": ABLATION,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
+    "few-digits": FEW_DIGITS,
+    "cohorts-digits": COHORTS_DIGITS,
+    "rules-digits": RULES_DIGITS,
     "backdoor-digits": BACKDOOR_DIGITS,
     "backdoor-cifar10": BACKDOOR_CIFAR10,
     "hostile-cifar10": HOSTILE_CIFAR10,
