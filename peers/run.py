@@ -52,8 +52,9 @@ def ways(device: str, cores: int) -> list[tuple[str, str, list[str]]]:
             ("fedvote", "as it comes", []),
             ("fedvote", "float32", ["--precision", "float32"]),
             ("fedvote", "compiled", ["--compile"]),
+            ("fedvote", "float32, compiled", ["--precision", "float32", "--compile"]),
             *(("pfl", how, arguments) for how, arguments in shared),
-            ("pfl", "1 process, bfloat16", ["--bfloat16"]),
+            *(("pfl", f"{how}, bfloat16", [*arguments, "--bfloat16"]) for how, arguments in shared),
             ("flower", "10 workers", ["--at-once", str(min(10, cores))]),
             ("loop", "float32", []),
         ]

@@ -22,10 +22,12 @@ from fedvote.studies.rows import Rows, chosen, table
 ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "preset": "quickstart", "set": ["a=1"],
                          "rounds": 1, "device": "cpu"}  # fmt: skip
 TAKEN = {
-    "codec": set(), "tally": set(), "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
-    "simulate": {"model", "clients", "device"},
+    "codec": {"preset", "set", "rounds", "only"}, "tally": set(),
+    "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
+    "simulate": {"model", "clients", "device"}, "secure": {"only", "clients"},
+    "private-votes": {"clients", "rounds", "device"},
     "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"}, "turn": {"preset", "set", "rounds", "only"},
-    "late": {"preset", "set", "rounds", "only"},
+    "late": {"preset", "set", "rounds", "only"}, "churn": {"only"},
     "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
 

@@ -1,14 +1,20 @@
-"""The benchmark of coded ballots: bits that fit together."""
+"""The benchmark of coded ballots: bits that fit together, of recorded ballots those of the run."""
 
 from __future__ import annotations
 
 import math
 
+from fedvote.engines.simulate import Simulation
+from fedvote.runs.config import read
+from fedvote.runs.experiment import federation
+from fedvote.studies.bench.ballots import recorded
 from fedvote.studies.bench.codec import bench
+
+SMALL = ("federation.clients=3", "local.steps=2", "local.batch=16")
 
 
 def test_coded_ballots_are_near_their_entropy_and_below_plain_ones() -> None:
-    rows = {(row["votes"], row["way"]): row for row in bench(weights=20_000, cohort=5, repeats=1)}
+    rows = {(row["votes"], row["way"]): row for row in bench(only=["drawn"], weights=20_000, cohort=5, repeats=1)}
     assert {way for votes, way in rows if votes == "ternary"} == {
         "entropy-coded",
         "plain",
@@ -21,3 +27,23 @@ def test_coded_ballots_are_near_their_entropy_and_below_plain_ones() -> None:
         if way == "entropy-coded":
             floor, plain = row["entropy_bits_per_weight"], rows[votes, "plain"]["bits_per_weight"]
             assert 0.95 * floor < row["bits_per_weight"] < min(1.5 * floor + 0.1, plain)
+
+
+def test_recorded_ballots_have_the_bits_that_the_run_counts() -> None:
+    """One client: its ballot is all that is sent, but for the header of its message."""
+    one = [*SMALL[1:], "federation.clients=1", "rounds=2"]
+    counted = [
+        snapshot.record["uplink_bytes"] for snapshot in Simulation(federation(read("quickstart", one), "cpu")).run()
+    ]
+    binary = [ballot for ballot in recorded("quickstart", one[:-1], rounds=2) if ballot.votes == "binary"]
+    sizes = [len(ballot.codec().encode(ballot.values)) for ballot in binary]
+    assert [each.origin for each in binary] == ["quickstart, round 1", "quickstart, round 2"]
+    headers = [whole - size for whole, size in zip(counted, sizes, strict=True)]
+    assert 0 < headers[0] < 100 and headers[0] == headers[1]
+
+
+def test_recorded_ballots_are_of_both_kinds_of_the_first_and_the_last_round() -> None:
+    rows = [row for row in bench(set=SMALL, rounds=3, only=["recorded"], repeats=1) if row["way"] == "entropy-coded"]
+    assert [(row["votes"], row["ballot"][-1]) for row in rows] == [
+        ("binary", "1"), ("binary", "3"), ("ternary", "1"), ("ternary", "3")
+    ]  # fmt: skip

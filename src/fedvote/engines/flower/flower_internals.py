@@ -6,13 +6,14 @@ An upgrade of Flower may break this file and no other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
-from flwr.app import Array, Message
+from flwr.app import Array, Context, Message, RecordDict
 from flwr.app.message.arraychunk import ArrayChunk
 from flwr.common.constant import ErrorCode
 from flwr.supercore.inflatable.inflatable_object import (
@@ -38,10 +39,14 @@ __all__ = [  # ErrorCode: the numbers in `flwr.app.Error`, which the public modu
     "Acquired",
     "Chunks",
     "ErrorCode",
+    "NodeConnection",
     "TaskQueue",
+    "empty_context",
     "inflate_arrays_by",
     "inflated_nbytes",
     "message_nbytes",
+    "node_connection",
+    "register",
     "take_task",
 ]
 
@@ -169,3 +174,72 @@ def _runtime(address: str, token: str = "") -> RuntimeHttpClient:
         ],
         retry_invoker=retry,
     )
+
+
+def register(connection: str, *keys: str) -> None:
+    """`flwr supernode register KEY CONNECTION` for many keys, in one process."""
+    from flwr.cli.app import app
+
+    for key in keys:
+        app(["supernode", "register", key, connection], standalone_mode=False)
+
+
+def empty_context(node: int) -> Context:
+    """A node's context before its first turn; `client_app` needs one, and the identity of a task."""
+    from flwr.supercore.task_identity import TaskIdentity
+
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, node
+    return Context(1, node, {}, RecordDict(), {})
+
+
+@contextmanager
+def node_connection(address: str, authority: bytes, key: bytes) -> Iterator[NodeConnection]:
+    """A SuperNode's connection to a SuperLink, without the SuperNode; `key`: its private key."""
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+    from flwr.supernode.fleet_http_connection import http_request_response
+
+    private = load_ssh_private_key(key, None)
+    assert isinstance(private, EllipticCurvePrivateKey)
+    with http_request_response(address, False, authority, (private, private.public_key())) as functions:
+        node, receive, send, _, _, pull_object, push_object, confirm = functions
+        yield NodeConnection(node, receive, send, pull_object, push_object, confirm)
+
+
+@dataclass(frozen=True)
+class NodeConnection:
+    """Receives messages and sends replies, as Flower's SuperNode does."""
+
+    node: int
+    _receive: Callable[[], Any]
+    _send: Callable[..., Any]
+    _pull_object: Callable[..., bytes]
+    _push_object: Callable[..., None]
+    _confirm: Callable[[int, str], None]
+
+    def receive(self) -> Message | None:
+        """The next message to this node; None if there is none."""
+        from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+        from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents, pull_objects
+
+        if (received := self._receive()) is None:
+            return None
+        name, run = received[0].metadata.message_id, received[0].metadata.run_id
+        wished = [tree.object_id for tree in iterate_object_tree(received[1])]
+        parts = pull_objects(wished, partial(self._pull_object, run))
+        message = inflate_object_from_contents(name, parts)
+        assert isinstance(message, Message)
+        message.metadata.__dict__["_message_id"] = name
+        self._confirm(run, name)
+        return message
+
+    def reply(self, reply: Message) -> None:
+        """Send a reply."""
+        from flwr.app.message import remove_content_from_message
+        from flwr.supercore.inflatable.inflatable_object import get_object_tree
+
+        objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}
+        reply.metadata.__dict__["_message_id"] = reply.object_id
+        wanted, session = self._send(remove_content_from_message(reply), get_object_tree(reply), 0.0)
+        for name in wanted:
+            self._push_object(reply.metadata.run_id, session, name, objects[name])

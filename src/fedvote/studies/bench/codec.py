@@ -1,15 +1,14 @@
 """Bits a weight and speed of ballots on the wire, beside numpy's packbits, zlib and zstd on the same ballots.
 
-The ballots are random, not trained: soft votes of 31 clients come from Beta(0.3, 0.3), mostly near 0 or 1 as in
-training; the ballot is of one more client, whose latent weights have moved by about 0.1.
+Ballots are recorded in the rounds of a run, digits by default: their bits are what users get. Drawn ballots of VGG-7's
+size show the speed; their bits depend on how they are drawn.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from functools import partial
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,47 +16,50 @@ import zstandard
 from torch import Tensor
 
 from fedvote.codecs import Binary, Ternary
-from fedvote.methods.ballot_wire import ballot_codec
-from fedvote.methods.fedvote import FedVote, Votes
-from fedvote.quantize import round_by_shared_random
-from fedvote.randomness import Key
+from fedvote.studies.bench.ballots import Ballot, drawn, recorded
 from fedvote.studies.bench.stopwatch import one_thread, seconds_of
-from fedvote.studies.rows import Rows
+from fedvote.studies.rows import Rows, chosen
 
 WEIGHTS, CLIENTS = 13_000_000, 31
-MOVED = 0.1  # standard deviation of a latent weight's change in a turn
+PRESET, ROUNDS = "quickstart", 8
 
 
-def bench(weights: int = WEIGHTS, cohort: int = CLIENTS, repeats: int = 3) -> Rows:
-    """A row for each kind of votes and each way to send them, on one thread."""
+def bench(
+    preset: str = PRESET,
+    set: Sequence[str] = (),
+    rounds: int = ROUNDS,
+    only: Sequence[str] = (),
+    weights: int = WEIGHTS,
+    cohort: int = CLIENTS,
+    repeats: int = 3,
+) -> Rows:
+    """A row for each ballot and each way to send it, on one thread; `only`: recorded, drawn."""
+    kinds: dict[str, Callable[[], Iterable[Ballot]]] = {
+        "recorded": lambda: recorded(preset, set, rounds),
+        "drawn": lambda: drawn(weights, cohort),
+    }
+    names = chosen(only, kinds, "codec")
     with one_thread():
-        return [row for votes in get_args(Votes) for row in _rows(votes, weights, cohort, repeats)]
+        return [row for name in names for ballot in kinds[name]() for row in _rows(ballot, repeats)]
 
 
-def _rows(votes: Votes, weights: int, clients: int, repeats: int) -> Rows:
-    method = FedVote(votes=votes)
-    levels = (len(method.alphabet) - 1) * clients + 1
-    rng = Key(0).numpy("bench")
-    level = torch.from_numpy(np.rint(rng.beta(0.3, 0.3, weights) * (levels - 1)).astype(np.int16))
-    down = {"level": level, "levels": torch.tensor([levels - 1], dtype=torch.int16)}
-    phi, key = method.normalisation, Key(0, 1, 0)
-    moved = phi.inverse(method.soft(down)) + MOVED * torch.from_numpy(rng.normal(size=weights)).float()
-    (ballot,) = round_by_shared_random(phi(moved)[None], method.alphabet, [key])
-    coded = partial(ballot_codec, method.alphabet, down, key)  # made for every ballot, as in a run
-    plain = Binary(weights) if votes == "binary" else Ternary(weights)
-    packed = plain.encode(ballot)
+def _rows(ballot: Ballot, repeats: int) -> Rows:
+    values, coded, weights = ballot.values, ballot.codec, len(ballot.values)
+    plain = Binary(weights) if ballot.votes == "binary" else Ternary(weights)
+    packed = plain.encode(values)
     zstd = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
     ways: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
-        "entropy-coded": (lambda: coded().encode(ballot), lambda payload: coded().decode(payload)),
-        "plain": (lambda: plain.encode(ballot), plain.decode),
+        "entropy-coded": (lambda: coded().encode(values), lambda payload: coded().decode(payload)),
+        "plain": (lambda: plain.encode(values), plain.decode),
         "plain, zlib": (lambda: zlib.compress(packed), lambda payload: plain.decode(zlib.decompress(payload))),
         "plain, zstd": (lambda: zstd[0].compress(packed), lambda payload: plain.decode(zstd[1].decompress(payload))),
     }
-    if votes == "binary":
-        ways["numpy packbits"] = (lambda: np.packbits(ballot.numpy() > 0).tobytes(), _unpackbits)
-    floor = entropy_bits(ballot, coded().context)
+    if ballot.votes == "binary":
+        ways["numpy packbits"] = (lambda: np.packbits(values.numpy() > 0).tobytes(), _unpackbits)
+    about = {"ballot": ballot.origin, "weights": weights, "votes": ballot.votes}
+    floor = entropy_bits(values, coded().context)
     return [
-        {"votes": votes, "way": name, "entropy_bits_per_weight": floor, **_measure(*way, weights, repeats)}
+        {**about, "way": name, "entropy_bits_per_weight": floor, **_measure(*way, weights, repeats)}
         for name, way in ways.items()
     ]
 

@@ -53,7 +53,9 @@ class Comparison:
             for cell in self.wanted(asked)
         ]
         if asked.jobs > 1:
-            run_all(unfinished(planned, asked, runs), asked.jobs)
+            for done in run_all(unfinished(planned, asked, runs), asked.jobs):
+                if done % (2 * asked.jobs) == 0:  # looking for finished runs takes a while
+                    yield self.compared(asked, self.finished(asked, runs), machine)
         folders = self.finished(asked, runs)
         load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
@@ -67,8 +69,13 @@ class Comparison:
                     pass
             folders.setdefault(cell, {})[seed] = folder
             if asked.jobs == 1 or number == len(planned):
-                found = [runs_of(each, folders[each], asked) for each in self.cells if each in folders]
-                yield Compared(self, asked, found, machine)
+                yield self.compared(asked, folders, machine)
+
+    def compared(
+        self, asked: Asked, folders: Mapping[Cell, Mapping[int, RunFolder]], machine: Mapping[str, str]
+    ) -> Compared:
+        found = [runs_of(each, folders[each], asked) for each in self.cells if each in folders]
+        return Compared(self, asked, found, machine)
 
     def finished(self, asked: Asked, runs: Path) -> dict[Cell, dict[int, RunFolder]]:
         """The folders of all finished runs, of any seed, also of cells that were not asked for: they are shown, too."""
