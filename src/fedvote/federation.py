@@ -127,13 +127,8 @@ class Federation:
         for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
             try_values(functional, examples, name)
         check_attack(plan.attack, method, functional)
-<<<<<<< HEAD
         check_secrecy(plan, method, functional)
         check_frozen(method, functional)
-=======
-        check_frozen(method, functional)
-        check_secrecy(plan, method, functional)
->>>>>>> main
         check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         check_batches(plan, functional)

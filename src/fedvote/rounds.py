@@ -167,14 +167,11 @@ class BallotBox:
     def put(self, messages: Message, clients: Sequence[int]) -> None:
         """Add messages, each tensor with a row for each of these clients."""
         self._opened().add(messages, clients)
-<<<<<<< HEAD
         self.clients += clients
 
     def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
         """Add the sums over the messages of these clients, in place of the messages."""
         self._opened().add_sums(sums, clients)
-=======
->>>>>>> main
         self.clients += clients
 
     def put_late(self, messages: Message, clients: Sequence[int], weight: float, round: Round, state: State) -> None:
@@ -184,11 +181,6 @@ class BallotBox:
     def takes_late(self) -> bool:
         """Whether the method can count messages of earlier rounds."""
         return type(self._opened()).add_late is not Merge.add_late
-
-    def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
-        """Add the sums over the messages of these clients, in place of the messages."""
-        self._opened().add_sums(sums, clients)
-        self.clients += clients
 
     def _opened(self) -> Merge:
         if self._merge is None:

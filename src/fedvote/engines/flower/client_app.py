@@ -11,11 +11,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedvote.engines.flower.client import answer_query, take_turn
-<<<<<<< HEAD
 from fedvote.engines.flower.client_log import EVALUATION, TALLY, VOTE, note_turn
-=======
-from fedvote.engines.flower.client_log import EVALUATION, VOTE, note_turn
->>>>>>> main
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.tasks import Task, read_task
 from fedvote.errors import NoReferenceError

@@ -119,17 +119,10 @@ class Server:
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
-<<<<<<< HEAD
         if self.secret_tally:
             round, poll = self.secret_tally.open(round)
         self.late.check(round)
         poll.cast_late = self.late.caster(round)
-=======
-        self.late.check(round)
-        poll.cast_late = self.late.caster(round)
-        if self.secret_tally:
-            round, poll = self.secret_tally.open(round)
->>>>>>> main
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
