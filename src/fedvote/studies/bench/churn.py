@@ -8,6 +8,7 @@ tenth: megabytes of the server's app, of the SuperLink and of its database, and 
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
 import time
@@ -19,12 +20,12 @@ from typing import Any
 
 from fedvote.engines.flower.flower_internals import CONNECTION_ERRORS, empty_context, node_connection
 from fedvote.engines.flower.local_federation import DATABASE, SUPERLINK, LocalFederation
-from fedvote.engines.flower.processes import descendants
+from fedvote.engines.flower.processes import ENDS, descendants
 from fedvote.studies.bench import peak_memory
 from fedvote.studies.rows import Rows, chosen
 
 AT_ONCE = 8  # turns
-POLL = 1.0  # seconds between two looks of a client
+POLL = 3.0  # seconds between two looks of a client, as a SuperNode does
 SETTINGS = "partition=iid local.steps=2 local.batch=8 data.name=digits flower.poll=0.2"
 CASES: dict[str, dict[str, Any]] = {
     "100 clients, a fifth of them changes": {"clients": 100, "rounds": 5, "first": 80, "changes": 20},
@@ -68,6 +69,8 @@ class Crowd:
 
 def bench(only: Sequence[str] = ()) -> Rows:
     """A row for each federation."""
+    for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
+        signal.signal(number, signal.default_int_handler)
     return [{"federation": name, **measure(**CASES[name])} for name in chosen(only, CASES, "churn")]
 
 
