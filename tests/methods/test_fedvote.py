@@ -18,7 +18,7 @@ from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError, WireError
 from fedvote.methods import fedvote as module
 from fedvote.methods.fedvote import Votes
-from fedvote.methods.vote_count import levels_of
+from fedvote.methods.vote_count import Counted, levels_of
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, NORMALISATIONS, Normalisation, round_by_shared_random
 from fedvote.randomness import Key
@@ -66,7 +66,8 @@ def test_no_weight_is_certain_before_the_first_round() -> None:
     ("votes", "clients", "levels"), [("binary", 5, 6), ("ternary", 5, 11), ("binary", 2**15, 4097)]
 )
 def test_equal_votes_are_counted_exactly_as_long_as_that_can_be_told(votes: Votes, clients: int, levels: int) -> None:
-    assert levels_of(FedVote(votes=votes), torch.ones(clients)) == levels
+    tally_VD = torch.zeros(2, 1)
+    assert levels_of(FedVote(votes=votes), Counted(tally_VD, tally_VD, torch.ones(clients), range(clients))) == levels
 
 
 def captured(monkeypatch: pytest.MonkeyPatch, what: str) -> list[Any]:

@@ -205,7 +205,7 @@ class FedVote(Method):
         flipped = (before["plurality"] != after["plurality"]).float().mean()
 
         # |2 p - 1|: 0 for an even split, 1 for a unanimous vote
-        decided = self.soft_levels.value(after["level"], int(after["levels"]) + 1).abs().mean()
+        decided = self.broadcast_soft(after).abs().mean()
         return {"weights_flipped": float(flipped), "votes_decided": float(decided), **self._privacy_so_far(after)}
 
     def _privacy_so_far(self, after: State) -> dict[str, float]:
@@ -247,11 +247,19 @@ class FedVote(Method):
             raise WireError(
                 f"the soft vote has levels {lowest} to {highest}, expected 0 to {limit}, and that to be 1 or more"
             )
-        return clip(self.soft_levels.value(message["level"], limit + 1), self.p_min)
+        return clip(self.broadcast_soft(message), self.p_min)
+
+    def broadcast_soft(self, message: Message) -> Tensor:
+        """2 p - 1, before it is clipped."""
+        return self.soft_levels.value(message["level"], int(message["levels"]) + 1)
 
     @property
     def is_private(self) -> bool:
         return not isinstance(self.privacy, NoNoise)
+
+    @property
+    def bounds(self) -> bool:
+        return not isinstance(self.influence, Unbounded)
 
     @property
     def carries(self) -> bool:

@@ -42,7 +42,7 @@ class LateVotes:
 
 def with_late(method: FedVote, state: State, mean_D: Tensor, ballots: int, late: Sequence[LateVotes]) -> Tensor:
     """(D,) the soft vote of so many ballots, and of late ones."""
-    start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
+    start_D = method.broadcast_soft(state)
     total_D, weight = ballots * mean_D, float(ballots)
     for ballot in late:
         # sum_m (2 p_m - 1) + sum_l lambda_l (2 p - 1 + w_l - r_l)

@@ -11,13 +11,13 @@ has a variance of at most 2 |q - w|; a vote has 1 - q^2, however little the clie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fedvote.core import Message, State
-from fedvote.influence import Unbounded
 from fedvote.method import AllAtOnce, Merge
 from fedvote.methods.late_votes import LateVotes, with_late
 from fedvote.methods.trained_floats import merged_floats
@@ -80,7 +80,7 @@ class Count(Merge):
             tally_VD = tally_VD + _with_first(self._counter.counts().float(), self._counter.ballots)
         equal_K = torch.ones(len(clients), device=tally_VD.device)
         late = sorted(self._late, key=lambda ballot: (ballot.client, ballot.key.round))  # one order, so the same bits
-        return vote(self._method, self._state, self._key, tally_VD, tally_VD, equal_K, clients, late)
+        return vote(self._method, self._state, self._key, Counted(tally_VD, tally_VD, equal_K, clients, late))
 
 
 class Judged(Merge):
@@ -106,60 +106,79 @@ def _with_first(others_VD: Tensor, ballots: int) -> Tensor:
     return torch.cat([ballots - others_VD.sum(0, keepdim=True), others_VD])
 
 
-def vote(
-    method: FedVote,
-    state: State,
-    key: Key,
-    soft_VD: Tensor,
-    hard_VD: Tensor,
-    lambda_K: Tensor,
-    clients: Sequence[int],
-    late: Sequence[LateVotes] = (),
-) -> State:
-    """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-    mean_D, carried = method.privacy.correct(soft_vote(soft_VD, method.alphabet)), {}
-    if changes := method.counts == "changes":
-        # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m (w_m - r_m)
-        start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
-        untrained_VD = tally_of_untrained(method, state, key, lambda_K, clients)
-        mean_D = (start_D + mean_D - soft_vote(untrained_VD, method.alphabet)).clamp(-1, 1)
-    if late:
-        mean_D = with_late(method, state, mean_D, len(clients), late)
-        weight_K = torch.tensor([ballot.weight for ballot in late], device=mean_D.device)
-        clients, lambda_K = [*clients, *(ballot.client for ballot in late)], torch.cat([lambda_K, weight_K])
-    if bounded := not isinstance(method.influence, Unbounded):
-        ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
-        mean_D = method.influence(method.soft(state), mean_D, ballots)
-    if method.carries:
-        # s^(k+1) = p^(k+1) + r^(k), with r^(k) the rest that the last broadcast's rounding left out
-        mean_D = clip(mean_D + state["carried"], method.p_min)
-    exact = not (bounded or late or method.is_private)  # the levels of equal votes, which need no grid
-    level_D, levels = _rounded(method, mean_D, levels_of(method, lambda_K) if exact else method.grid, key)
-    if method.carries:
-        # r^(k+1) = s^(k+1) - the level that is broadcast
-        carried = {"carried": mean_D - clip(method.soft_levels.value(level_D, levels), method.p_min)}
-    clients_K = torch.tensor(clients, device=soft_VD.device)
-    recent = {}
-    if method.is_private:
-        tallies = state[TALLIES].clone()
-        tallies[len(clients)] += 1
-        recent = {TALLIES: tallies}
-    if method.deploy_rounds > 1:
-        # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
-        hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
-        recent |= {"recent": hard_VD}
-    weights_N = torch.zeros_like(state["vote_weight"]).index_add(0, clients_K, lambda_K / lambda_K.sum())
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The ballots of a round, as tallies: for the soft vote, and for the plurality (hard)."""
+
+    soft_VD: Tensor
+    hard_VD: Tensor
+    lambda_K: Tensor  # the weight of each ballot
+    clients: Sequence[int]
+    late: Sequence[LateVotes] = ()  # ballots of earlier rounds, which are not in the tallies
+
+    @property
+    def weights(self) -> Tensor:
+        """(K,) of all ballots, then of the late ones."""
+        return torch.cat([self.lambda_K, self.lambda_K.new_tensor([ballot.weight for ballot in self.late])])
+
+    @property
+    def voters(self) -> list[int]:
+        """The client of each of `weights`."""
+        return [*self.clients, *(ballot.client for ballot in self.late)]
+
+
+def vote(method: FedVote, state: State, key: Key, counted: Counted) -> State:
+    """The function vote of Algorithm 1."""
+    soft_D, weight_K = moved(method, state, key, counted), counted.weights
+    level_D, levels = _rounded(method, soft_D, levels_of(method, counted), key)
+    share_K = weight_K / weight_K.sum()
     after = {
         # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
         "level": level_D,
         "levels": torch.full_like(state["levels"], levels - 1),
-        # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-        "plurality": THRESHOLD[method.alphabet](mean_D)  # bounds and earlier rounds hold for the deployed network, too
-        if bounded or changes or late
-        else plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)),
-        "vote_weight": weights_N,
+        "vote_weight": torch.zeros_like(state["vote_weight"]).index_add(
+            0, torch.tensor(counted.voters, device=share_K.device), share_K
+        ),
     }
-    return state | recent | carried | after
+    if method.carries:
+        # r^(k+1) = s^(k+1) - the level that is broadcast
+        after["carried"] = soft_D - clip(method.soft_levels.value(level_D, levels), method.p_min)
+    if method.is_private:
+        after[TALLIES] = state[TALLIES].clone()
+        after[TALLIES][len(counted.clients)] += 1
+    return state | after | deployed(method, state, key, counted, soft_D)
+
+
+def moved(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
+    """(D,) the soft vote 2 p^(k+1) - 1, before it is rounded to levels."""
+    # 2 p^(k+1) - 1 = sum_m lambda_m^(k) w_m
+    soft_D = method.privacy.correct(soft_vote(counted.soft_VD, method.alphabet))
+    if method.counts == "changes":
+        # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m^(k) (w_m - r_m)
+        untrained_VD = tally_of_untrained(method, state, key, counted)
+        soft_D = (method.broadcast_soft(state) + soft_D - soft_vote(untrained_VD, method.alphabet)).clamp(-1, 1)
+    if counted.late:
+        soft_D = with_late(method, state, soft_D, len(counted.clients), counted.late)
+    if method.bounds:
+        weight_K = counted.weights
+        soft_D = method.influence(method.soft(state), soft_D, float(weight_K.sum().square() / weight_K.square().sum()))
+    if method.carries:
+        # s^(k+1) = 2 p^(k+1) - 1 + r^(k), with r^(k) the rest that the last broadcast's rounding left out
+        soft_D = clip(soft_D + state["carried"], method.p_min)
+    return soft_D
+
+
+def deployed(method: FedVote, state: State, key: Key, counted: Counted, soft_D: Tensor) -> State:
+    """The plurality; and the votes of recent rounds, if they count together."""
+    hard_VD, recent = counted.hard_VD, {}
+    if method.deploy_rounds > 1:
+        # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
+        hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
+        recent = {"recent": hard_VD}
+    if method.bounds or method.counts == "changes" or counted.late:  # the soft vote has more than this round's votes
+        return {"plurality": THRESHOLD[method.alphabet](soft_D), **recent}
+    # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
+    return {"plurality": plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)), **recent}
 
 
 def judged(
@@ -186,14 +205,14 @@ def judged(
     same = torch.equal(verdict.hard_K, verdict.soft_K)
     hard_VD = soft_VD if same else tally(votes_KD, verdict.hard_K, method.alphabet)
     floats = {} if float_KF is None else merged_floats(method, state, float_KF, lambda_K)
-    return vote(method, state, key, soft_VD, hard_VD, lambda_K, clients) | floats | new_memory
+    return vote(method, state, key, Counted(soft_VD, hard_VD, lambda_K, clients)) | floats | new_memory
 
 
-def tally_of_untrained(method: FedVote, state: State, key: Key, lambda_K: Tensor, clients: Sequence[int]) -> Tensor:
+def tally_of_untrained(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
     """(V, D) the tally of the ballots r_m: the broadcast, rounded by each client's own random numbers."""
     soft_D = method.soft(state)
-    total_VD = torch.zeros((len(method.alphabet), len(soft_D)), device=soft_D.device)
-    for weight, client in zip(lambda_K, clients, strict=True):
+    total_VD = torch.zeros_like(counted.soft_VD)
+    for weight, client in zip(counted.lambda_K, counted.clients, strict=True):
         if weight:
             votes_1D = round_by_shared_random(soft_D[None], method.alphabet, [key.of(client)])
             total_VD += tally(votes_1D, weight[None], method.alphabet)
@@ -207,8 +226,11 @@ def _rounded(method: FedVote, soft_D: Tensor, every: int, key: Key) -> tuple[Ten
     return method.soft_levels.round(soft_D, key), method.levels
 
 
-def levels_of(method: FedVote, lambda_K: Tensor) -> int:
+def levels_of(method: FedVote, counted: Counted) -> int:
     """L: the number of values that a count of equal votes can take; otherwise the grid."""
+    if method.bounds or method.is_private or counted.late:
+        return method.grid
+    lambda_K = counted.lambda_K
     exact = (len(method.alphabet) - 1) * int(lambda_K.count_nonzero()) + 1
     return exact if bool(((lambda_K == 0) | (lambda_K == 1)).all()) and exact <= MOST_LEVELS else method.grid
 
