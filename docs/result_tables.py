@@ -130,7 +130,7 @@ def defended(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "camps
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for cell in cells:
         attack, _, hostile = cell["row"].rpartition(", ")
-        found.setdefault((attack, hostile), {})[cell["column"]] = last(cell["seeds"])
+        found.setdefault((attack, hostile), {})[cell["column"]] = cell["seeds"]
     numbers = list(dict.fromkeys(hostile for _, hostile in found))
     body = [
         _line([attack, *(_difference(found.get((attack, hostile), {}), rule) for hostile in numbers)])
@@ -139,11 +139,14 @@ def defended(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "camps
     return [*_head([corner, *numbers]), *body]
 
 
-def _difference(ends: Mapping[str, Sequence[float]], rule: str) -> str:
-    if rule not in ends:
+def _difference(by_rule: Mapping[str, Mapping[str, Records]], rule: str) -> str:
+    """Over the seeds that both have."""
+    both = {seed for seed in by_rule.get(rule, {}) if seed in by_rule.get("oracle", {})}
+    if not both:
         return ""
-    accuracy, alone = (100 * statistics.fmean(ends[name]) for name in (rule, "oracle"))
-    return f"{accuracy:.1f} ({accuracy - alone:+.1f})"
+    runs = ({seed: by_rule[name][seed] for seed in both} for name in (rule, "oracle"))
+    accuracy, yardstick = (100 * statistics.fmean(last(each)) for each in runs)
+    return f"{accuracy:.1f} ({accuracy - yardstick:+.1f})"
 
 
 def honest(cells: Iterable[Mapping[str, Any]]) -> list[str]:

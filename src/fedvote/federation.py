@@ -25,7 +25,15 @@ from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_a
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
 from fedvote.errors import Doubt
-from fedvote.fitting_parts import check_attack, check_batches, check_frozen, check_kinds, check_owned, check_poison
+from fedvote.fitting_parts import (
+    check_attack,
+    check_batches,
+    check_frozen,
+    check_kinds,
+    check_owned,
+    check_poison,
+    check_secrecy,
+)
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network.dropout import noise_of
@@ -119,6 +127,7 @@ class Federation:
         for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
             try_values(functional, examples, name)
         check_attack(plan.attack, method, functional)
+        check_secrecy(plan, method, functional)
         check_frozen(method, functional)
         check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data

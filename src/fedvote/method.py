@@ -39,6 +39,13 @@ class Merge(ABC):
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         """Add the messages of one or more clients. Each tensor has K rows, one per client."""
 
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        """Add the sums over these clients' messages, in place of the messages.
+
+        By names of `Wire.summed`, each (S, count): the sums of `Codec.to_whole_numbers`. For methods that need no more.
+        """
+        raise ConfigError(f"{type(self).__name__} needs each message: sums are not enough")
+
     def add_late(self, ups: Message, clients: Sequence[int], weight: float, state: State, key: Key) -> None:
         """Add messages of an earlier round, with this weight; `state` and `key`: the ones that round began with.
 

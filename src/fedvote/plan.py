@@ -17,6 +17,7 @@ from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import did_you_mean, resolve_parts, type_hints
+from fedvote.secure import SECRECIES, InTheClear, Secrecy
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
@@ -149,6 +150,7 @@ class Plan:
     engine: Computation = Computation()
     loss: Loss = field(default=AutoLoss(), metadata={"registry": LOSSES})  # what clients minimise; auto: by the task
     metric: Metric = field(default=AutoMetric(), metadata={"registry": METRICS})  # judges models; auto: by the task
+    secure: Secrecy = field(default=InTheClear(), metadata={"registry": SECRECIES})  # whether the server sees ballots
 
     def __post_init__(self) -> None:
         _check_numbers(self, "rounds")

@@ -45,6 +45,7 @@ class Round:
     method: Method
     network: Network
     key: Key  # the server's key of this round, or on a client's machine the client's own
+    sums_alone: bool = False  # whether the server learns no message, but the sums of all: no coding, whole numbers
 
     @cached_property
     def wire(self) -> Wire:
@@ -142,9 +143,9 @@ class Round:
 
     def _codecs(self, down: Message) -> Callable[[int], Codecs]:
         """client -> the codecs of its message; one object for all clients, unless codecs differ by client."""
-        if self.wire.personal:
+        if self.wire.personal and not self.sums_alone:
             return lambda client: self.wire.up(down, self.key.of(client))
-        common = self.wire.up(down, self.key)
+        common = self.wire.summed if self.sums_alone else self.wire.up(down, self.key)
         contracts.codecs(self.wire, "up", common)
         return lambda _: common
 
@@ -166,6 +167,11 @@ class BallotBox:
     def put(self, messages: Message, clients: Sequence[int]) -> None:
         """Add messages, each tensor with a row for each of these clients."""
         self._opened().add(messages, clients)
+        self.clients += clients
+
+    def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        """Add the sums over the messages of these clients, in place of the messages."""
+        self._opened().add_sums(sums, clients)
         self.clients += clients
 
     def put_late(self, messages: Message, clients: Sequence[int], weight: float, round: Round, state: State) -> None:

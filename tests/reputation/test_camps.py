@@ -356,9 +356,9 @@ def test_who_inverts_a_small_part_of_a_layer_has_no_vote(start: int, stop: int, 
     assert torch.equal(verdict.soft_K, weights_without(range(hostile)))
 
 
-def disagreeing(votes_KD: Tensor, victim: int, share: float, seed: int) -> Tensor:
+def disagreeing(votes_KD: Tensor, victim: int, share: float, seed: int, round: int = 1) -> Tensor:
     """(D,) the victim's votes where they disagree with its random numbers, and are copied; 0 elsewhere."""
-    expected_D = round_by_shared_random(SOFT[None], BINARY, [Key(seed, 1, victim)])[0]
+    expected_D = round_by_shared_random(SOFT[None], BINARY, [Key(seed, round, victim)])[0]
     taken_D = torch.rand(D, generator=Key(9, seed).torch("taken")) < share
     return torch.where((votes_KD[victim] != expected_D) & taken_D, votes_KD[victim], 0)
 
@@ -416,3 +416,16 @@ def test_attackers_in_sampled_cohorts_never_count_alone_for_two_rounds_in_a_row(
         alone.append(bool(counted_K.any()) and not bool(counted_K[honest_K].any()))
     assert not any(pair == (True, True) for pair in pairwise(alone))
     assert attack == "wrong labels" or not any(alone)
+
+
+@SEEDS
+def test_opponents_who_copy_an_honest_client_cannot_make_it_the_majority_of_their_camp(seed: int) -> None:
+    """15 of 31 learn from wrong labels, and copy what client 3 learns: with it they would be 16."""
+    memory = Camps().init(N)
+    for round in (1, 2, 3):
+        votes_KD = attacked(None, range(16, N), round, seed)
+        copied_D = disagreeing(votes_KD, 3, 0.6, seed, round)
+        votes_KD[16:] = torch.where(copied_D != 0, copied_D, votes_KD[16:])
+        verdict = judged(memory, votes_KD, range(N), round, seed)
+        memory = verdict.memory
+        assert torch.equal(verdict.soft_K > 0, weights_without(range(16, N)) > 0)

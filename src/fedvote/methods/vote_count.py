@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
 
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+TALLIES = "privacy/tallies"  # (N + 1,) rounds by their number of voters, if clients blur their votes
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
@@ -51,7 +52,7 @@ class Count(Merge):
         self._method, self._state, self._key = method, state, key
         N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
         self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
-        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)
+        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)  # of ballots outside the counter
         self._clients: list[int] = []
         self._late: list[LateVotes] = []
 
@@ -69,11 +70,14 @@ class Count(Merge):
             self._tally_VD = self._tally_VD + tally(votes_KD, ones_K, alphabet)
         self._clients = [*self._clients, *clients]
 
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        self._tally_VD = self._tally_VD + _with_first(sums["votes"].float(), len(clients))
+        self._clients = [*self._clients, *clients]
+
     def close(self) -> State:
         clients, tally_VD = sorted(self._clients), self._tally_VD
         if self._counter is not None:
-            others_VD = self._counter.counts().float()
-            tally_VD = torch.cat([len(clients) - others_VD.sum(0, keepdim=True), others_VD])
+            tally_VD = tally_VD + _with_first(self._counter.counts().float(), self._counter.ballots)
         equal_K = torch.ones(len(clients), device=tally_VD.device)
         late = sorted(self._late, key=lambda ballot: (ballot.client, ballot.key.round))  # one order, so the same bits
         return vote(self._method, self._state, self._key, tally_VD, tally_VD, equal_K, clients, late)
@@ -97,6 +101,11 @@ class Judged(Merge):
         return judged(self._method, self._state, self._key, votes, float_KF, clients)
 
 
+def _with_first(others_VD: Tensor, ballots: int) -> Tensor:
+    """(V, D) a tally, from the counts of all values but the first."""
+    return torch.cat([ballots - others_VD.sum(0, keepdim=True), others_VD])
+
+
 def vote(
     method: FedVote,
     state: State,
@@ -108,7 +117,7 @@ def vote(
     late: Sequence[LateVotes] = (),
 ) -> State:
     """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-    mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
+    mean_D, carried = method.privacy.correct(soft_vote(soft_VD, method.alphabet)), {}
     if changes := method.counts == "changes":
         # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m (w_m - r_m)
         start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
@@ -124,16 +133,21 @@ def vote(
     if method.carries:
         # s^(k+1) = p^(k+1) + r^(k), with r^(k) the rest that the last broadcast's rounding left out
         mean_D = clip(mean_D + state["carried"], method.p_min)
-    level_D, levels = _rounded(method, mean_D, method.grid if bounded or late else levels_of(method, lambda_K), key)
+    exact = not (bounded or late or method.is_private)  # the levels of equal votes, which need no grid
+    level_D, levels = _rounded(method, mean_D, levels_of(method, lambda_K) if exact else method.grid, key)
     if method.carries:
         # r^(k+1) = s^(k+1) - the level that is broadcast
         carried = {"carried": mean_D - clip(method.soft_levels.value(level_D, levels), method.p_min)}
     clients_K = torch.tensor(clients, device=soft_VD.device)
     recent = {}
+    if method.is_private:
+        tallies = state[TALLIES].clone()
+        tallies[len(clients)] += 1
+        recent = {TALLIES: tallies}
     if method.deploy_rounds > 1:
         # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
         hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
-        recent = {"recent": hard_VD}
+        recent |= {"recent": hard_VD}
     weights_N = torch.zeros_like(state["vote_weight"]).index_add(0, clients_K, lambda_K / lambda_K.sum())
     after = {
         # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1

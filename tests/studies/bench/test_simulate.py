@@ -78,7 +78,7 @@ def test_no_cohort_is_tried_that_would_take_too_long(monkeypatch: pytest.MonkeyP
 
 def test_a_first_round_that_takes_long_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have been compiling."""
-    rounds = [Snapshot(k, {}, {}, {"seconds": seconds}) for k, seconds in enumerate([60.0, 2.0, 1.0])]
+    rounds = [Snapshot(k, {}, {}, {"seconds": seconds}) for k, seconds in enumerate([60.0, 1.0, 0.5])]
     monkeypatch.setattr(Simulation, "run", lambda _: iter(rounds))
     row = simulate.measure(JOBS[0], 1, CPU, 0.5)
     assert (row["first_seconds"], row["seconds"]) == (60, 1)

@@ -10,8 +10,8 @@ from typing import Any
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from fedvote.engines.flower.client import take_turn
-from fedvote.engines.flower.client_log import EVALUATION, VOTE, note_turn
+from fedvote.engines.flower.client import answer_query, take_turn
+from fedvote.engines.flower.client_log import EVALUATION, TALLY, VOTE, note_turn
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.tasks import Task, read_task
 from fedvote.errors import NoReferenceError
@@ -22,7 +22,13 @@ app = ClientApp()
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Answer a task with a ballot, or with a refusal that names the class of the error. The error's text stays here."""
-    return _answer(take_turn, message, context)
+    return _answer(take_turn, VOTE, message, context)
+
+
+@app.query()
+def query(message: Message, context: Context) -> Message:
+    """Answer a message of a secure tally: with this client's key, or with shares that unmask the tally."""
+    return _answer(answer_query, TALLY, message, context)
 
 
 @app.evaluate()
@@ -30,15 +36,14 @@ def evaluate(message: Message, context: Context) -> Message:
     """Answer with statistics or counts of this client's own examples."""
     from fedvote.engines.flower.client_evaluation import evaluate as judge
 
-    return _answer(judge, message, context)
+    return _answer(judge, EVALUATION, message, context)
 
 
-def _answer(turn: Callable[[Task, Context], bytes], message: Message, context: Context) -> Message:
+def _answer(turn: Callable[[Task, Context], bytes], what: str, message: Message, context: Context) -> Message:
     outcome: Ballot | Refusal
     log, began, about = str(context.node_config.get("log", "")), time.perf_counter(), dict[str, Any]()
     try:
         task = read_task(message)
-        what = VOTE if turn is take_turn else EVALUATION
         about = {"run": task.problem.run, "round": task.round, "client": task.client, "what": what}
         outcome = Ballot(turn(task, context))
         about |= {"bytes_down": len(task.broadcast), "bytes_up": len(outcome.frame), **_judged(what, outcome.frame)}
@@ -47,7 +52,7 @@ def _answer(turn: Callable[[Task, Context], bytes], message: Message, context: C
     except Exception as error:
         traceback.print_exc()
         outcome, about["error"] = Refusal("failed", type(error).__name__), f"{type(error).__name__}: {error}"
-    note_turn(log, **{"run": "", "round": 0, "what": VOTE, **about, "seconds": time.perf_counter() - began})
+    note_turn(log, **{"run": "", "round": 0, "what": what, **about, "seconds": time.perf_counter() - began})
     return reply_message(outcome, message)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 
-VOTE, EVALUATION = "vote", "evaluation"
+VOTE, EVALUATION, TALLY = "vote", "evaluation", "secure tally"
 
 
 def note_turn(file: str, **fields: Any) -> None:

@@ -33,20 +33,22 @@ class Poll:
     late: dict[int, str] = field(default_factory=dict)  # client -> its reply to a task of an earlier round
     cast_late: Callable[[bytes, int, int], float] | None = None  # frame, client, its round -> its weight; or WireError
     broadcasts: list[int] = field(default_factory=list)  # bytes of each broadcast sent
+    request_bytes: int = 0  # of requests to unmask a secure tally
     task_bytes: int = 0  # of Flower's messages around the broadcasts
     frames: int = 0  # received, counted or not
     frame_bytes: int = 0
     reply_bytes: int = 0  # of Flower's messages around the frames
+    least: int = 1  # ballots without which no round closes, whatever the rules say
 
     @property
     def quorum(self) -> int:
         """Number of ballots that closes the round at once."""
-        return math.ceil(self.rules.quorum * len(self.cohort) - 1e-9)
+        return max(self.least, math.ceil(self.rules.quorum * len(self.cohort) - 1e-9))
 
     @property
     def minimum(self) -> int:
         """Number of ballots that the round needs to close."""
-        return math.ceil(self.rules.minimum * len(self.cohort) - 1e-9)
+        return max(self.least, math.ceil(self.rules.minimum * len(self.cohort) - 1e-9))
 
     @property
     def voted(self) -> set[int]:

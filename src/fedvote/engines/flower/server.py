@@ -29,15 +29,18 @@ from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
 from fedvote.engines.flower.secret_file import keep_secret
+from fedvote.engines.flower.secret_tally import SecretTally
 from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Federation, Snapshot
+from fedvote.fitting_parts import check_secrecy
 from fedvote.rounds import Round
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RUN_NAME, own_files
 from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.secure import SecureTally
 from fedvote.system.atomic_file import write
 
 
@@ -63,10 +66,17 @@ class Server:
     asker: Asker = field(init=False)
     late: LateBallots = field(init=False)
     jury: Jury | None = field(default=None, init=False)  # if there are no examples on the server
+    secret_tally: SecretTally | None = field(default=None, init=False)  # if the server learns sums alone
     _last_said: str = ""
 
     def __post_init__(self, secret: bytes | None) -> None:
         _check_attack(self.federation)
+        check_secrecy(self.federation.plan, self.federation.method, self.federation.network, between_machines=True)
+        if self.federation.plan.secure.sums_alone and self.config.flower.late_rounds:
+            raise ConfigError(
+                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed when it is "
+                "unmasked: set flower.late_rounds = 0"
+            )
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
@@ -90,6 +100,10 @@ class Server:
             answers = Mailbox(self.grid, round.largest_ballot(snapshot.state))
             self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
+        if isinstance(secure := federation.plan.secure, SecureTally):
+            terms = secure.terms(self.asker.problem.run, round.wire.summed)
+            rules = self.config.flower
+            self.secret_tally = SecretTally(terms, self.asker, rules, self.attendance, self.clock, self.sleep)
         if snapshot.round < federation.plan.rounds:
             self._gather()
         with closing(Decoders()) as decoders:
@@ -105,12 +119,16 @@ class Server:
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
+        if self.secret_tally:
+            round, poll = self.secret_tally.open(round)
         self.late.check(round)
         poll.cast_late = self.late.caster(round)
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
         voted = self.clock()
+        if self.secret_tally:
+            self.secret_tally.close(round, poll)
         closed, quality = round.close()
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
@@ -121,7 +139,7 @@ class Server:
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
         record = {
             **results_and_traffic(round, poll, closed, quality),
-            **events(poll, closed, self.mailbox.awaited(poll.round), self.attendance, returned),
+            **events(round, poll, closed, self.mailbox.awaited(poll.round), self.attendance, returned),
             "seconds": self.clock() - began,
             "seconds_training": voted - began,
         }

@@ -27,6 +27,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "codec": Benchmark("Bits a weight and speed of coded ballots, beside packbits, zlib and zstd", "bench"),
     "tally": Benchmark("Speed and memory of counting packed ballots, beside float32 averages"),
     "judge": Benchmark("Seconds that each reputation rule takes to judge the ballots of a round"),
+    "secure": Benchmark("Seconds and bytes of a secure tally, by number of clients and neighbours"),
+    "private-votes": Benchmark("Epsilon against accuracy of votes with randomised response, on digits", "privacy"),
     "simulate": Benchmark("Seconds a round in the simulator, by network and number of clients"),
     "infer": Benchmark("Size, loading time and speed of exported networks, in ONNX Runtime and as C", "onnx"),
     "server": Benchmark(

@@ -35,7 +35,7 @@ class Ballot:
 
 
 def recorded(preset: str, settings: Sequence[str], rounds: int) -> Iterator[Ballot]:
-    """A ballot of client 0 in every round of a run, binary and then ternary."""
+    """A ballot of client 0 in the first and in the last round of a run, binary and then ternary."""
     for votes in get_args(Votes):
         config = read(preset, in_order([*settings, f"method.votes={votes}", f"rounds={rounds}"]))
         planned = federation(config, "cpu")
@@ -43,11 +43,12 @@ def recorded(preset: str, settings: Sequence[str], rounds: int) -> Iterator[Ball
         assert isinstance(method, FedVote)  # other methods have no `votes`
         state = planned.start().state
         for snapshot in Simulation(planned).run():
-            down, key = method.broadcast(state), planned.key(snapshot.round, 0)
-            batches = planned.batches(planned.training, [key])
-            message, _ = method.local(network, down, batches, method.memory(network), [key])
-            codec = partial(ballot_codec, method.alphabet, down, key)  # made for every ballot, as in a run
-            yield Ballot(f"{preset}, round {snapshot.round}", votes, message["votes"][0], codec)
+            if snapshot.round in (1, rounds):
+                down, key = method.broadcast(state), planned.key(snapshot.round, 0)
+                batches = planned.batches(planned.training, [key])
+                message, _ = method.local(network, down, batches, method.memory(network), [key])
+                codec = partial(ballot_codec, method.alphabet, down, key)  # made for every ballot, as in a run
+                yield Ballot(f"{preset}, round {snapshot.round}", votes, message["votes"][0], codec)
             state = snapshot.state
 
 
