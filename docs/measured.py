@@ -31,7 +31,6 @@ from result_tables import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/*.md", "docs/paper/*.md", "docs/results/*.md")
-NOT_YET = ("docs/byzantine.md", "docs/results/hostile-clients.md")  # not tied to files yet
 
 FILE = r"(?:\.\./)*results/[\w./-]+\.json"
 LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')
@@ -44,8 +43,7 @@ SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")
 
 
 def pages(root: Path = ROOT) -> list[Path]:
-    found = [page for pattern in PAGES for page in sorted(root.glob(pattern))]
-    return [page for page in found if str(page.relative_to(root)) not in NOT_YET]
+    return [page for pattern in PAGES for page in sorted(root.glob(pattern))]
 
 
 def problems(text: str, folder: Path) -> list[str]:

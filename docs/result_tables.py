@@ -122,6 +122,73 @@ def _as_number(column: str) -> float:
     return float(column) if re.fullmatch(r"[\d.]+", column) else 0.0
 
 
+def defended(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "camps") -> list[str]:
+    """A line for each attack: its accuracy under a rule, and in brackets how far it is from the honest clients alone.
+
+    Rows of the file are `attack, hostile clients`; each number of hostile clients is a column.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for cell in cells:
+        attack, _, hostile = cell["row"].rpartition(", ")
+        found.setdefault((attack, hostile), {})[cell["column"]] = cell["seeds"]
+    numbers = list(dict.fromkeys(hostile for _, hostile in found))
+    body = [
+        _line([attack, *(_difference(found.get((attack, hostile), {}), rule) for hostile in numbers)])
+        for attack in dict.fromkeys(attack for attack, _ in found)
+    ]
+    return [*_head([corner, *numbers]), *body]
+
+
+def _difference(by_rule: Mapping[str, Mapping[str, Records]], rule: str) -> str:
+    """Over the seeds that both have."""
+    both = {seed for seed in by_rule.get(rule, {}) if seed in by_rule.get("oracle", {})}
+    if not both:
+        return ""
+    runs = ({seed: by_rule[name][seed] for seed in both} for name in (rule, "oracle"))
+    accuracy, yardstick = (100 * statistics.fmean(last(each)) for each in runs)
+    return f"{accuracy:.1f} ({accuracy - yardstick:+.1f})"
+
+
+def honest(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A line for each kind of data: accuracies with a rule and without, and the share of honest votes that it takes."""
+    found: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        found.setdefault(cell["row"], {})[cell["column"]] = cell
+    head = _head(["data", "`camps`", "no rule", "difference, points", "votes lost"])
+    return [*head, *(_line([row, *_cost(both["camps"], both["uniform"])]) for row, both in found.items())]
+
+
+def _cost(with_rule: Mapping[str, Any], without: Mapping[str, Any]) -> list[str]:
+    ends = last(with_rule["seeds"]), last(without["seeds"])
+    mean = [100 * statistics.fmean(each) for each in ends]
+    return [*(f"{value:.1f} %" for value in mean), f"{mean[0] - mean[1]:+.1f}", percent(lost(with_rule), 2)]
+
+
+def lost(cell: Mapping[str, Any]) -> float:
+    """The share of honest votes that a rule takes, over all rounds and seeds."""
+    federation = cell["config"]["federation"]
+    honest_clients = int(federation["clients"]) - int(federation["hostile"])
+    return statistics.fmean(each(cell["seeds"], "honest_without")) / honest_clients
+
+
+def heard(cell: Mapping[str, Any]) -> float:
+    """The share of a minority's votes that a rule counts, relative to its share of the clients."""
+    federation = cell["config"]["federation"]
+    share = int(federation["hostile"]) / int(federation["clients"])
+    return statistics.fmean(each(cell["seeds"], "hostile_weight")) / share
+
+
+def alone(cells: Iterable[Mapping[str, Any]], rule: str = "camps") -> int:
+    """The largest number of rounds in a row in which hostile clients alone have votes."""
+    longest = 0
+    for run in (run for cell in cells if cell["column"] == rule for run in cell["seeds"].values()):
+        row = 0
+        for record in run:
+            row = row + 1 if record.get("hostile_weight", 0) > 0.999 else 0
+            longest = max(longest, row)
+    return longest
+
+
 def _entry(cell: Mapping[str, Any] | None, metric: str, digits: int, rounds: int) -> str:
     if cell is None:
         return ""
@@ -137,4 +204,22 @@ def _line(entries: Sequence[str]) -> str:
     return re.sub(" +", " ", f"| {' | '.join(entries)} |")
 
 
-FUNCTIONS = (last, each, ends, bits, span, where, percent, lines, sent, traffic, grid, shown)
+FUNCTIONS = (
+    last,
+    each,
+    ends,
+    bits,
+    span,
+    where,
+    percent,
+    lines,
+    sent,
+    traffic,
+    grid,
+    shown,
+    defended,
+    honest,
+    lost,
+    heard,
+    alone,
+)

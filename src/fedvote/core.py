@@ -162,6 +162,23 @@ class Codec(ABC):
         """Bits of one value without entropy coding."""
         return 32.0
 
+    @property
+    def largest(self) -> int:
+        """Of the whole numbers that values become; 0: values are no whole numbers that can be added up."""
+        return 0
+
+    @property
+    def sums(self) -> int:
+        """S: whole numbers that one value becomes."""
+        return 1
+
+    def to_whole_numbers(self, x: Tensor) -> Tensor:
+        """(S, count) whole numbers from 0 to `largest`. A merge by `add_sums` gets their sums over clients alone.
+
+        The S numbers of one value are at most `largest` together.
+        """
+        raise WireError(f"{type(self).__name__} does not carry whole numbers")
+
     @abstractmethod
     def encode(self, x: Tensor) -> bytes: ...
 

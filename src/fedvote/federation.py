@@ -25,7 +25,15 @@ from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_a
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
 from fedvote.errors import Doubt
-from fedvote.fitting_parts import check_attack, check_batches, check_kinds, check_owned, check_poison
+from fedvote.fitting_parts import (
+    check_attack,
+    check_batches,
+    check_frozen,
+    check_kinds,
+    check_owned,
+    check_poison,
+    check_secrecy,
+)
 from fedvote.method import Method
 from fedvote.methods import FedVote
 from fedvote.network.dropout import noise_of
@@ -33,6 +41,7 @@ from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
 from fedvote.network.start import Start, with_weights
 from fedvote.network.summary import Summary, summarise
+from fedvote.network.trial import try_values
 from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
@@ -115,7 +124,11 @@ class Federation:
             network, plan.seed, keep_float, loss, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
         )
         functional.check(data.shape, len(data.classes), data.task)
+        for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
+            try_values(functional, examples, name)
         check_attack(plan.attack, method, functional)
+        check_secrecy(plan, method, functional)
+        check_frozen(method, functional)
         check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         check_batches(plan, functional)

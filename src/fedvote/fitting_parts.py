@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from torch import Tensor, nn
@@ -9,10 +10,14 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.core import Dataset
-from fedvote.errors import ConfigError
-from fedvote.method import Method
+from fedvote.errors import ConfigError, Doubt
+from fedvote.method import Merge, Method
+from fedvote.methods import METHODS
 from fedvote.network.network import Network
 from fedvote.plan import Plan
+from fedvote.randomness import Key
+from fedvote.reputation import rule_of
+from fedvote.secure import Secrecy, SecureTally
 from fedvote.wire import Wire
 
 
@@ -39,6 +44,50 @@ def check_attack(attack: Attack, method: Method, network: Network) -> None:
         )
 
 
+def check_secrecy(plan: Plan, method: Method, network: Network, between_machines: bool = False) -> None:
+    """Refuse a secure tally of a method, a rule, an attack or a cohort that needs more than a tally."""
+    secure, attack = plan.secure, type(plan.attack).__name__
+    if getattr(method, "is_private", False):
+        _check_privacy(secure, between_machines)
+    if not isinstance(secure, SecureTally):
+        return
+    name, why, private = type(method).__name__, "", secure.rounds_privately(between_machines)
+    if (rule := rule_of(method)) is not None:
+        why = f"rule {type(rule).__name__} compares ballots: set method.reputation = uniform"
+    elif getattr(method, "train_float", False):
+        why = f"with train_float {name} sends floats: set method.train_float = false"
+    elif not method.wire(network).summed:
+        why = f"{name} has no use for sums of whole numbers alone: use fedvote, signsgd, or fedavg with method.clip"
+    elif (
+        type(method.merge(method.init(network, plan.federation.clients), Key(plan.seed, 1))).add_sums is Merge.add_sums
+    ):
+        why = f"{name} needs each message: its merge has no add_sums"
+    elif getattr(method, "counts", "") == "changes" and private:
+        why = f"{name} counts changes and draws the numbers by which clients round: set secure.rounding = seed"
+    elif plan.attack.draws and private:
+        why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"
+    elif plan.cohort < secure.minimum:
+        why = f"a round has {plan.cohort} clients, expected secure.minimum = {secure.minimum} or more"
+    elif secure.count_only and between_machines:
+        why = "secure.count_only makes no masks, which is for the simulator alone: set it to false"
+    elif secure.count_only and plan.engine.wire == "written":
+        why = "secure.count_only writes no message, but engine.wire = written writes all: choose one"
+    if why:
+        raise ConfigError(f"secure.name is tally, so that the server learns sums alone, but {why}")
+
+
+def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
+    """Refuse an account of tallies where the server sees more."""
+    if not isinstance(secure, SecureTally):
+        raise ConfigError(
+            "method.privacy accounts for tallies, but the server sees each ballot: set secure.name = tally as well"
+        )
+    if between_machines and not secure.rounds_privately(between_machines):
+        raise ConfigError(
+            "method.privacy is void if the server knows the numbers by which clients round: secure.rounding = private"
+        )
+
+
 def check_poison(attack: Attack, data: Dataset) -> None:
     """Refuse an attack on labels where labels are no classes."""
     kind = type(attack)
@@ -47,6 +96,18 @@ def check_poison(attack: Attack, data: Dataset) -> None:
         raise ConfigError(
             f"attack {kind.__name__} changes classes, but the task of {data.name} is {data.task}: use an "
             "attack that changes messages, such as inverse"
+        )
+
+
+def check_frozen(method: Method, network: Network) -> None:
+    """Warn if weights that the user froze will move."""
+    if network.frozen and not method.keeps_frozen:
+        keep = ", ".join(name for name, kind in METHODS.items() if kind.keeps_frozen)
+        warnings.warn(
+            f"{', '.join(sorted(network.frozen)[:4])}: requires_grad is False, but {type(method).__name__} moves every "
+            f"weight; methods that keep them: {keep}",
+            Doubt,
+            stacklevel=4,
         )
 
 

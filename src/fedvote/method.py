@@ -39,6 +39,20 @@ class Merge(ABC):
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         """Add the messages of one or more clients. Each tensor has K rows, one per client."""
 
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        """Add the sums over these clients' messages, in place of the messages.
+
+        By names of `Wire.summed`, each (S, count): the sums of `Codec.to_whole_numbers`. For methods that need no more.
+        """
+        raise ConfigError(f"{type(self).__name__} needs each message: sums are not enough")
+
+    def add_late(self, ups: Message, clients: Sequence[int], weight: float, state: State, key: Key) -> None:
+        """Add messages of an earlier round, with this weight; `state` and `key`: the ones that round began with.
+
+        Optional: a merge without it takes no late messages.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def close(self) -> State:
         """The next state, from all messages so far. More may be added later, and `close` called again."""
@@ -71,6 +85,7 @@ class Method(ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
 
     float_only: ClassVar[bool] = False  # whether the method keeps all weights as floats: it can train any network
+    keeps_frozen: ClassVar[bool] = False  # whether a weight that no client changes stays as it is
 
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim; new in every round; must work element by element

@@ -17,6 +17,7 @@ from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import did_you_mean, resolve_parts, type_hints
+from fedvote.secure import SECRECIES, InTheClear, Secrecy
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
@@ -112,6 +113,8 @@ class FlowerOptions:
     grace: float = 20.0  # seconds to wait for clients that were away, once all others are done
     patience: float = 3600.0  # seconds that a round waits for the minimum before the run stops
     poll: float = 0.5  # seconds between two checks for new ballots
+    late_rounds: int = 0  # rounds that a ballot may be late and still count, in a later round; 0: it is refused
+    late_weight: float = 0.5  # weight of a late ballot, for each round of its age: 0.5, 0.25, ...
 
     def __post_init__(self) -> None:
         _check_numbers(self)
@@ -122,6 +125,11 @@ class FlowerOptions:
             )
         if not 0 <= self.grace < math.inf:
             raise ConfigError(f"flower.grace is {self.grace}, expected seconds: 0 or more")
+        if self.late_rounds < 0 or not 0 < self.late_weight <= 1:
+            raise ConfigError(
+                f"flower.late_rounds is {self.late_rounds} and flower.late_weight {self.late_weight}, "
+                "expected 0 or more rounds, and a weight above 0, up to 1"
+            )
         if not 0 < self.poll <= self.deadline <= self.patience:
             raise ConfigError(
                 f"flower.poll is {self.poll}, flower.deadline {self.deadline} and flower.patience {self.patience}, "
@@ -142,6 +150,7 @@ class Plan:
     engine: Computation = Computation()
     loss: Loss = field(default=AutoLoss(), metadata={"registry": LOSSES})  # what clients minimise; auto: by the task
     metric: Metric = field(default=AutoMetric(), metadata={"registry": METRICS})  # judges models; auto: by the task
+    secure: Secrecy = field(default=InTheClear(), metadata={"registry": SECRECIES})  # whether the server sees ballots
 
     def __post_init__(self) -> None:
         _check_numbers(self, "rounds")

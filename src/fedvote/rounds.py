@@ -45,6 +45,7 @@ class Round:
     method: Method
     network: Network
     key: Key  # the server's key of this round, or on a client's machine the client's own
+    sums_alone: bool = False  # whether the server learns no message, but the sums of all: no coding, whole numbers
 
     @cached_property
     def wire(self) -> Wire:
@@ -142,9 +143,9 @@ class Round:
 
     def _codecs(self, down: Message) -> Callable[[int], Codecs]:
         """client -> the codecs of its message; one object for all clients, unless codecs differ by client."""
-        if self.wire.personal:
+        if self.wire.personal and not self.sums_alone:
             return lambda client: self.wire.up(down, self.key.of(client))
-        common = self.wire.up(down, self.key)
+        common = self.wire.summed if self.sums_alone else self.wire.up(down, self.key)
         contracts.codecs(self.wire, "up", common)
         return lambda _: common
 
@@ -165,18 +166,34 @@ class BallotBox:
 
     def put(self, messages: Message, clients: Sequence[int]) -> None:
         """Add messages, each tensor with a row for each of these clients."""
+        self._opened().add(messages, clients)
+        self.clients += clients
+
+    def put_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        """Add the sums over the messages of these clients, in place of the messages."""
+        self._opened().add_sums(sums, clients)
+        self.clients += clients
+
+    def put_late(self, messages: Message, clients: Sequence[int], weight: float, round: Round, state: State) -> None:
+        """Add messages of an earlier round, which began with `state`, with this weight. They are not `counted`."""
+        self._opened().add_late(messages, clients, weight, state, round.key)
+
+    def takes_late(self) -> bool:
+        """Whether the method can count messages of earlier rounds."""
+        return type(self._opened()).add_late is not Merge.add_late
+
+    def _opened(self) -> Merge:
         if self._merge is None:
             self._merge = self.round.method.merge(self.before, self.round.key)
             contracts.instance(self.round.method, "merge", self._merge, Merge)
-        self._merge.add(messages, clients)
-        self.clients += clients
+        return self._merge
 
     def close(self) -> Closed:
         """The outcome of the round with the messages so far. More may be added, and the round closed again."""
         method, counted, after = self.round.method, sorted(self.clients), self.before
         measured: dict[str, float] = {}
         refused: dict[int, str] = {}
-        if self._merge is not None:
+        if self._merge is not None and counted:
             try:
                 merged, failure = contracts.like(method, "merge", self._merge.close(), self.before), ""
                 if not _is_sound(merged, self.down):

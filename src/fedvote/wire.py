@@ -48,6 +48,14 @@ class Wire(ABC):
         """The tensors that scale the rest of a client's message: messages that have them cannot be combined."""
         return ()
 
+    @property
+    def summed(self) -> Codecs:
+        """The codecs of a message of which the server needs sums of whole numbers alone; empty: it needs each message.
+
+        A merge then takes `add_sums`.
+        """
+        return {}
+
     @abstractmethod
     def up(self, down: Message, key: Key) -> Codecs:
         """The codecs of a message from the client of this key. Both sides know the broadcast `down` and the key."""

@@ -66,7 +66,8 @@ GOOD: dict[str, Any] = {"x_train": X, "y_train": Y, "x_test": X, "y_test": Y}
         ({"writers": [0]}, "x_train has 3 rows, writers has 1"),
         ({"x_test": X[:, :1]}, "x_train has inputs of 1 x 2 x 4, x_test of 1 x 1 x 4"),
         ({"y_train": [0.0, 1.0, 1.0]}, r"y_train has shape \(3,\) and float64, expected \(n,\) integers"),
-        ({"y_train": [[0], [1], [1]]}, r"y_train has shape \(3, 1\)"),
+        ({"y_train": [[0, 1], [1, 0], [1, 0]]}, r"y_train has shape \(3, 2\)"),
+        ({"x_train": [[1.0], [1.0, 2.0], [0.0]]}, "x_train has inputs of different shapes, expected one shape: pad"),
         ({"y_train": [-1, 0, 1], "classes": ["a", "b"]}, "a label is -1, expected 0 to 1"),
         ({"y_train": [1, 2, 2], "y_test": [1, 1, 5]}, "y_test has the label '5' in row 2, which y_train lacks"),
         ({"y_train": ["a", "b", "b"], "y_test": ["a", "z", "b"]}, "y_test has the label 'z' in row 1"),
@@ -122,3 +123,9 @@ class Endless(TorchDataset[Any]):
 def test_torch_datasets_that_cannot_be_stacked_are_refused(dataset: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
         from_torch([(np.zeros((1, 2, 2)), 0)], dataset)
+
+
+def test_a_column_of_labels_is_as_good_as_a_list() -> None:
+    x, y = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([[4], [7], [4]])
+    data = from_arrays(x, y, x, y)
+    assert data.train.y.tolist() == [0, 1, 0] and data.classes == ("4", "7")

@@ -38,10 +38,10 @@ BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: nn.InstanceNorm2d(2, track_running_stats=True),
         "instance (InstanceNorm2d) keeps running statistics*set track_running_stats=False",
     ),
-    "old": (old_weight_norm, "old (Linear) computes its weights from other tensors*remove its parametrizations"),
+    "old": (old_weight_norm, "old (Linear) computes its weights by a hook: call *remove_weight_norm on it*"),
     "new": (
         lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
-        "new (ParametrizedLinear) computes its weights from other tensors*remove its parametrizations",
+        "new (ParametrizedLinear) computes its weights from other tensors: call *remove_parametrizations on it*",
     ),
     "complex": (Complex, "complex (Complex) has phase of torch.complex64*make it float32"),
 }

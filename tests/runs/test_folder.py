@@ -100,7 +100,7 @@ def test_a_run_whose_schedule_ends_with_the_last_round_takes_no_more_rounds(tmp_
     folder = filled(tmp_path, 1, falling)
     with pytest.raises(
         ConfigError,
-        match="holds a run of 2 rounds whose schedule ends with the last of them.* another folder with --out",
+        match=r"holds a run of 2 rounds whose schedule ends with the last of them.* another folder with --out",
     ):
         folder.claim(replace(falling, rounds=9), resume=True)
     assert folder.claim(falling, resume=True) is not None

@@ -21,6 +21,7 @@ from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.part_time import PartTime
 from fedvote.attacks.partial import Partial
 from fedvote.attacks.random import Random
+from fedvote.attacks.rotated import Rotated
 from fedvote.attacks.single import SINGLE
 from fedvote.attacks.sleeper import Sleeper
 from fedvote.attacks.team import Team
@@ -32,6 +33,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "part-time": PartTime,
     "team": Team,
     "backdoor": Backdoor,
+    "rotated": Rotated,
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "PartTime",
     "Partial",
     "Random",
+    "Rotated",
     "Seen",
     "Sleeper",
     "Team",

@@ -79,16 +79,38 @@ def deploy_key(file: Annotated[Path, typer.Argument(help="The private key; FILE.
 
 @deploy_app.command(name="status")
 def deploy_status(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The server's run folder.", autocompletion=run_folders)],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="The server's run folder, or a client's log.", autocompletion=run_folders),
+    ],
     within: Annotated[
         float | None, typer.Option(help="Exit with 1 unless a round closed within so many seconds: a health check.")
     ] = None,
 ) -> None:
-    """Show a run's last round, its traffic, and each client's votes, refusals and failures."""
+    """Show a run's last round, its traffic, and each client's votes and failures; or a client's own turns."""
+    from fedvote.engines.flower.client_log import summary
     from fedvote.engines.flower.status import clients, headline, seconds_since_last_round
     from fedvote.studies.rows import table
 
+    if run.is_file():
+        typer.echo(table(summary(run)))
+        return
     typer.echo(headline(run))
     typer.echo(table(clients(run)))
     if within is not None and seconds_since_last_round(run) > within:
         raise typer.Exit(1)
+
+
+@deploy_app.command(name="client", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def deploy_client(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(help="A free port of this machine, for the client's own programs.")] = 9094,
+    keep: Annotated[float, typer.Option(help="Seconds that an idle client keeps its process, with its data.")] = 600,
+) -> None:
+    """Start a client: a SuperNode, and beside it a process that takes all its turns. Pass flower-supernode's options.
+
+    Flower alone starts Python anew for each turn.
+    """
+    from fedvote.engines.flower.warm_client import client
+
+    client(context.args, port, keep)

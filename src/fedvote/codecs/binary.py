@@ -23,6 +23,15 @@ class Binary(Codec):
     def plain_bits(self) -> float:
         return 1.0
 
+    @property
+    def largest(self) -> int:
+        return 1
+
+    def to_whole_numbers(self, x: Tensor) -> Tensor:
+        """1 for +1."""
+        self._check(x)
+        return (x > 0)[None].to(torch.int8)
+
     def encode(self, x: Tensor) -> bytes:
         self._check(x)
         return pack_bits(x > 0)

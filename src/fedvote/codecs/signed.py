@@ -12,7 +12,7 @@ from torch import Tensor
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.tallies import Tallies
 from fedvote.core import Codec, Length
-from fedvote.errors import WireError
+from fedvote.errors import UnwritableError, WireError
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,14 @@ class Signed(Codec):
     @property
     def plain_bits(self) -> float:
         return math.log2(2 * self.limit + 1)
+
+    @property
+    def largest(self) -> int:
+        return 2 * self.limit
+
+    def to_whole_numbers(self, x: Tensor) -> Tensor:
+        self._check(x)
+        return x[None].to(torch.int32) + self.limit
 
     def encode(self, x: Tensor) -> bytes:
         self._check(x)
@@ -41,7 +49,11 @@ class Signed(Codec):
         return self._numbers.weigh_one(x.to(torch.int16) + self.limit)
 
     def _check(self, x: Tensor) -> None:
-        if x.is_floating_point() or (x.numel() and int(x.abs().max()) > self.limit):
+        whole = not x.is_floating_point()
+        lowest, highest = (int(end) for end in x.aminmax()) if whole and x.numel() else (0, 0)
+        if whole and lowest == torch.iinfo(x.dtype).min:
+            raise UnwritableError("the weights became NaN in training: there is nothing to send")
+        if not whole or max(-lowest, highest) > self.limit:
             raise WireError(f"a tensor of shape {tuple(x.shape)} is not whole numbers up to ±{self.limit}")
 
     @property

@@ -27,6 +27,19 @@ class Ternary(Codec):
     def plain_bits(self) -> float:
         return 1.6
 
+    @property
+    def largest(self) -> int:
+        return 1
+
+    @property
+    def sums(self) -> int:
+        return 2
+
+    def to_whole_numbers(self, x: Tensor) -> Tensor:
+        """Two numbers a vote: 1 for 0, and 1 for +1."""
+        self._check(x)
+        return torch.stack([x == 0, x == 1]).to(torch.int8)
+
     def encode(self, x: Tensor) -> bytes:
         self._check(x)
         columns = torch.nn.functional.pad(x.to(torch.int8) + 1, (0, -len(x) % 5)).view(-1, 5).to(torch.uint8).unbind(1)

@@ -37,7 +37,10 @@ def as_tensor(values: Any, name: str) -> Tensor:
     """A copy: later changes to the user's array do not reach the dataset."""
     if isinstance(values, Tensor):
         return values.detach().cpu().clone()
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise DataError(f"{name} has inputs of different shapes, expected one shape: pad or cut them.") from error
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} holds {array.dtype} values, expected numbers: convert them to an array or a tensor.")
     return torch.from_numpy(array)

@@ -45,11 +45,13 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def _classification(y: np.ndarray, y2: np.ndarray, classes: Sequence[str] | None) -> tuple[Tensor, Tensor, Names]:
+    y, y2 = (array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array for array in (y, y2))
     for array, name in ((y, "y_train"), (y2, "y_test")):
         if array.ndim != 1 or array.dtype.kind == "f":
             raise DataError(
                 f"{name} has shape {array.shape} and {array.dtype}, expected (n,) integers or strings: one class for "
-                'each example; for numbers pass task="regression", for several labels task="multi-label".'
+                'each example; for numbers pass task="regression", for several labels task="multi-label", for one-hot '
+                "rows y.argmax(1), for classes that are stored as floats y.astype(int)."
             )
     if "U" in (y.dtype.kind, y2.dtype.kind):
         if classes is None:

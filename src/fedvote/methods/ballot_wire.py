@@ -44,6 +44,10 @@ class BallotWire(Wire):
         # frozen floats are sent to each client once; trained ones as changes
         return self.entropy or self.floats_down != self.floats_up or self.float_levels > 0
 
+    @property
+    def summed(self) -> Codecs:
+        return {} if self.floats_up else {"votes": PLAIN[self.alphabet](self.network.D)}
+
     def up(self, down: Message, key: Key) -> Codecs:
         votes: Codec = PLAIN[self.alphabet](self.network.D)
         if self.entropy:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from fedvote.aggregate import AGGREGATES, Aggregate, Mean
-from fedvote.codecs import Float32
+from fedvote.codecs import Float32, Signed
 from fedvote.core import Batches, Codec, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.fixed_point import FINEST, MeanLevel, to_levels
 from fedvote.methods.rounded_broadcast import RoundedBroadcast
-from fedvote.methods.update import FloatWire
+from fedvote.methods.update import FloatWire, move
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.wire import Wire
+from fedvote.wire import Codecs, Wire
 
 
 @dataclass(frozen=True)
 class FedAvg(RoundedBroadcast):
+    keeps_frozen = True
+
     lr: float = 0.001
     by_samples: bool = False  # weigh clients by the number of examples they report; false: equally, as in Eq. 2
     aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # the rule that merges models
+    clip: float = 0.0  # largest change of a weight, sent as a whole number of clip / 16383; 0: weights as floats
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -33,14 +38,28 @@ class FedAvg(RoundedBroadcast):
                 "false, or choose a rule that uses weights: mean, geometric-median or centred-clipping"
             )
 
+        if not 0 <= self.clip < math.inf:
+            raise ConfigError(f"clip is {self.clip}, expected 0 (floats) or a finite number above 0")
+        if self.clip and (self.by_samples or not isinstance(self.aggregate, Mean)):
+            raise ConfigError(
+                f"clip is {self.clip}, so that clients send whole numbers that are added up, which by_samples and "
+                "rules other than mean cannot use: set by_samples = false and aggregate = mean, or clip = 0"
+            )
+
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
+        if self.clip:
+            return {"level": to_levels(self.update(network, down, batches), self.clip, FINEST)}, memory
         voted, floats = self.train(network, down, batches)
         samples = {"samples": batches.samples_K.float()[:, None]} if self.by_samples else {}
         return {"voted": voted, "float": floats} | samples, memory
 
     def merge(self, state: State, key: Key) -> Merge:
+        if self.clip:
+            # theta = theta - c / s times the mean level
+            return MeanLevel("level", FINEST, lambda x: self.rounded(state, move(state, x * (self.clip / FINEST))))
+
         def average(ups: Message, clients: list[int]) -> State:
             # theta = sum_m (n_m / n) theta_m; other rules use the same shares n_m / n
             counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
@@ -50,8 +69,11 @@ class FedAvg(RoundedBroadcast):
 
     def wire(self, network: Network) -> Wire:
         samples: dict[str, Codec] = {"samples": Float32(1)} if self.by_samples else {}
-        uplink = {"voted": Float32(network.D), "float": Float32(network.F), **samples}
+        uplink: Codecs = {"voted": Float32(network.D), "float": Float32(network.F), **samples}
         few = self.down_levels
+        if self.clip:
+            uplink = {"level": Signed(network.D + network.F, FINEST)}
+            return FloatWire(network, uplink, keeps_broadcast=few > 0, down_levels=few, sums_suffice=True)
         return FloatWire(network, uplink, sends_models=True, keeps_broadcast=few > 0, down_levels=few)
 
     def check(self, cohort: int) -> None:

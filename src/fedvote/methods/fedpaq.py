@@ -16,6 +16,7 @@ Clients round by shared random numbers. With s = 1, a weight whose number is hig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedvote.codecs import EntropyVotes, Float32, Signed
-from fedvote.codecs.signed import whole_numbers
 from fedvote.codecs.vote_contexts import by_random_number
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.fixed_point import MeanLevel, marked
 from fedvote.methods.rounded_broadcast import RoundedBroadcast
 from fedvote.methods.update import FloatWire, move
 from fedvote.network.network import Network
@@ -41,10 +42,13 @@ MOST_LEVELS = 2**14 - 1  # the codec holds 2 s + 1 whole numbers
 
 @dataclass(frozen=True)
 class FedPAQ(RoundedBroadcast):
+    keeps_frozen = True
+
     lr: float = 0.001
     levels: int = 1  # s, the values above zero; 2 s + 1 in all. With 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all, as in the paper; QSGD's authors use 512
     coding: Coding = "entropy"  # or "plain": whole bits, two for s = 1, as in the paper
+    clip: float = 0.0  # one scale for all clients in place of norms: larger changes are clipped; 0: a norm for each
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,19 +56,31 @@ class FedPAQ(RoundedBroadcast):
             raise ConfigError(f"levels is {self.levels}, expected 1 to {MOST_LEVELS}; the paper has 1")
         if self.bucket < 0:
             raise ConfigError(f"bucket is {self.bucket}, expected 0 (one norm for all weights) or a number of weights")
+        if not 0 <= self.clip < math.inf:
+            raise ConfigError(f"clip is {self.clip}, expected 0 (norms) or a finite number above 0")
+        if self.clip and self.bucket:
+            raise ConfigError(f"clip is {self.clip}, one scale for all weights, so that bucket has to be 0")
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]
     ) -> tuple[Message, State]:
         levels, norms = [], []
         for update_N, key in zip(self.update(network, down, batches), keys, strict=True):
-            norm_b = torch.linalg.vector_norm(self.buckets(update_N), dim=1)
+            if self.clip:
+                norm_b = update_N.new_tensor([self.clip])
+            else:
+                norm_b = torch.linalg.vector_norm(self.buckets(update_N), dim=1)
             norms.append(norm_b)
             u_N = as_uniform(shared_random(key, len(update_N), update_N.device))
             levels.append(qsgd(update_N, self.each(norm_b, len(update_N)), self.levels, u_N))
-        return {"level": torch.stack(levels), "norm": torch.stack(norms)}, memory
+        return {"level": torch.stack(levels), **({} if self.clip else {"norm": torch.stack(norms)})}, memory
 
     def merge(self, state: State, key: Key) -> Merge:
+        if self.clip:
+            # delta = c / s times the mean level
+            scale = self.clip / self.levels
+            return MeanLevel("level", self.levels, lambda x: self.rounded(state, move(state, x * scale)))
+
         def average(ups: Message, clients: list[int]) -> State:
             delta_N = torch.zeros(ups["level"].shape[1], device=ups["norm"].device)
             for level_N, norm_b in zip(ups["level"], ups["norm"], strict=True):
@@ -78,7 +94,10 @@ class FedPAQ(RoundedBroadcast):
         N = network.D + network.F
         coded, norms = self.coding == "entropy", Float32(-(-N // (self.bucket or N)))
         kind = TernaryWire if coded and self.levels == 1 else FloatWire
-        uplink, few = {"level": Signed(N, self.levels, coded), "norm": norms}, self.down_levels
+        level, few = {"level": Signed(N, self.levels, coded)}, self.down_levels
+        if self.clip:
+            return kind(network, level, keeps_broadcast=few > 0, down_levels=few, sums_suffice=True)
+        uplink = {**level, "norm": norms}
         return kind(network, uplink, scales=("norm",), keeps_broadcast=few > 0, down_levels=few)
 
     def buckets(self, x_N: Tensor) -> Tensor:
@@ -110,4 +129,4 @@ def qsgd(x: Tensor, norm: Tensor, levels: int, u: Tensor) -> Tensor:
     # l = floor(.), plus 1 with a probability of the fractional part
     low = scaled.floor()
     up = u < scaled - low
-    return (x.sign() * (low + up).clamp_max(levels)).to(whole_numbers(levels))
+    return marked(x.sign() * (low + up).clamp_max(levels), levels)

@@ -29,8 +29,9 @@ from fedvote.methods.ballot_wire import BallotWire
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.trained_floats import REST, rounded_rows
-from fedvote.methods.vote_count import MEMORY, MOST_LEVELS, empty_count
+from fedvote.methods.vote_count import MEMORY, MOST_LEVELS, TALLIES, empty_count
 from fedvote.network.network import Network
+from fedvote.privacy import PRIVACIES, NoNoise, Privacy
 from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
@@ -45,7 +46,7 @@ from fedvote.quantize import (
     to_level,
 )
 from fedvote.randomness import Key
-from fedvote.reputation import REPUTATIONS, Reputation, Uniform
+from fedvote.reputation import REPUTATIONS, Reputation, Uniform, rule_of
 from fedvote.training.descent import descend
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
@@ -59,10 +60,13 @@ GIVEN = "float_given"  # in the state if the seed does not make all float weight
 
 @dataclass(frozen=True)
 class FedVote(Method):
+    keeps_frozen = True
+
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
+    privacy: Privacy = field(default=NoNoise(), metadata={"registry": PRIVACIES})  # noise that clients add to votes
     counts: Counted = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
@@ -80,6 +84,9 @@ class FedVote(Method):
 
     explains = {  # noqa: RUF012  (a constant)
         "weights_flipped": "Weights flipped: the share of deployed weights that changed in the round.",
+        "epsilon": "Epsilon: what the round's tally may give away about one client, except with chance delta.",
+        "epsilon_in_all": "Epsilon in all: what all tallies so far may give away about one client.",
+        "delta": "Delta: the chance with which more than epsilon is given away.",
         "votes_decided": "Votes decided: the mean of |2p - 1|; 0 if votes are split evenly, 1 if all agree.",
     }
 
@@ -95,6 +102,11 @@ class FedVote(Method):
             raise ConfigError(
                 f"deploy_rounds is {self.deploy_rounds} and counts 'changes', which adds up all rounds already: "
                 "expected deploy_rounds 1, or counts 'votes'"
+            )
+        if self.is_private and (self.votes != "binary" or self.counts == "changes" or rule_of(self) is not None):
+            raise ConfigError(
+                f"privacy is {type(self.privacy).__name__}, which is for binary votes that are counted equally: set "
+                "votes = binary, counts = votes and reputation = uniform"
             )
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
@@ -133,6 +145,8 @@ class FedVote(Method):
             state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
         if self.carries:
             state["carried"] = torch.zeros_like(soft_D)
+        if self.is_private:
+            state[TALLIES] = torch.zeros(clients + 1, dtype=torch.int32, device=soft_D.device)
         if self.train_float and self.float_levels:
             state[REST] = torch.zeros_like(state["float"])
         if network.given:
@@ -165,7 +179,8 @@ class FedVote(Method):
         latent_KD, *trained = descend(self, network, start, batches, rates)[: 1 + len(self._floats)]
 
         # w~_m^(k,tau) = phi(h_m^(k,tau)),  w_m^(k,tau) = sto_rounding(w~_m^(k,tau))
-        up = {"votes": round_by_shared_random(phi(latent_KD), self.alphabet, keys)}
+        weights_KD = self.privacy.blur(phi(latent_KD), self.soft(down))
+        up = {"votes": round_by_shared_random(weights_KD, self.alphabet, keys)}
         if self.train_float:
             up["float"] = rounded_rows(down["float"], trained[0], self.float_levels)
         return up, memory
@@ -191,7 +206,14 @@ class FedVote(Method):
 
         # |2 p - 1|: 0 for an even split, 1 for a unanimous vote
         decided = self.soft_levels.value(after["level"], int(after["levels"]) + 1).abs().mean()
-        return {"weights_flipped": float(flipped), "votes_decided": float(decided)}
+        return {"weights_flipped": float(flipped), "votes_decided": float(decided), **self._privacy_so_far(after)}
+
+    def _privacy_so_far(self, after: State) -> dict[str, float]:
+        """The account of all tallies so far, for the record."""
+        if not self.is_private:
+            return {}
+        rounds = {voters: count for voters, count in enumerate(after[TALLIES].tolist()) if count}
+        return self.privacy.account(rounds, int(after["vote_weight"].count_nonzero()), len(after["level"]))
 
     def models(self, state: State) -> dict[str, Weights]:
         votes_D = state["plurality"]
@@ -226,6 +248,10 @@ class FedVote(Method):
                 f"the soft vote has levels {lowest} to {highest}, expected 0 to {limit}, and that to be 1 or more"
             )
         return clip(self.soft_levels.value(message["level"], limit + 1), self.p_min)
+
+    @property
+    def is_private(self) -> bool:
+        return not isinstance(self.privacy, NoNoise)
 
     @property
     def carries(self) -> bool:

@@ -43,7 +43,7 @@ class SignSGD(FloatMethod):
     def wire(self, network: Network) -> Wire:
         # clients that keep the last broadcast receive only the signs of the step
         uplink = {"signs": Binary(network.D + network.F)}
-        return FloatWire(network, uplink, keeps_broadcast=True, step=self.server_lr)
+        return FloatWire(network, uplink, keeps_broadcast=True, step=self.server_lr, sums_suffice=True)
 
 
 class Majority(Merge):
@@ -55,6 +55,10 @@ class Majority(Merge):
 
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         self._sum_N = self._sum_N + ups["signs"].sum(0, dtype=torch.int32)
+
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        # K clients, of which p send +1: p - (K - p)
+        self._sum_N = self._sum_N + 2 * sums["signs"][0] - len(clients)
 
     def close(self) -> State:
         # theta^(k+1) = theta^(k) - eta sign(sum_m sign(delta_m)), where sign(0) = 0: a tie moves nothing

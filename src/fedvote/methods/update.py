@@ -37,6 +37,11 @@ class FloatWire(Wire):
     step: float = 0.0  # how far the server moves every weight, if equally far
     sends_models: bool = False  # whether clients send weights; otherwise updates
     down_levels: int = 0  # of the update that is broadcast; 0: float32
+    sums_suffice: bool = False  # whether the server needs sums of the uplink's whole numbers alone
+
+    @property
+    def summed(self) -> Codecs:
+        return self.uplink if self.sums_suffice else {}
 
     def up(self, down: Message, key: Key) -> Codecs:
         return self.uplink

@@ -19,6 +19,7 @@ from torch import Tensor
 from fedvote.core import Message, State
 from fedvote.influence import Unbounded
 from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.late_votes import LateVotes, with_late
 from fedvote.methods.trained_floats import merged_floats
 from fedvote.packed import Counter, Packed, pack
 from fedvote.packed.shelf import Shelf
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
 
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+TALLIES = "privacy/tallies"  # (N + 1,) rounds by their number of voters, if clients blur their votes
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
@@ -50,8 +52,13 @@ class Count(Merge):
         self._method, self._state, self._key = method, state, key
         N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
         self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
-        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)
+        self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)  # of ballots outside the counter
         self._clients: list[int] = []
+        self._late: list[LateVotes] = []
+
+    def add_late(self, ups: Message, clients: Sequence[int], weight: float, state: State, key: Key) -> None:
+        votes = pack(ups["votes"], self._method.alphabet)
+        self._late += [LateVotes(client, weight, votes.row(k), state, key) for k, client in enumerate(clients)]
 
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         # sums of whole numbers are exact in float32, so their order does not matter
@@ -63,13 +70,17 @@ class Count(Merge):
             self._tally_VD = self._tally_VD + tally(votes_KD, ones_K, alphabet)
         self._clients = [*self._clients, *clients]
 
+    def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
+        self._tally_VD = self._tally_VD + _with_first(sums["votes"].float(), len(clients))
+        self._clients = [*self._clients, *clients]
+
     def close(self) -> State:
         clients, tally_VD = sorted(self._clients), self._tally_VD
         if self._counter is not None:
-            others_VD = self._counter.counts().float()
-            tally_VD = torch.cat([len(clients) - others_VD.sum(0, keepdim=True), others_VD])
+            tally_VD = tally_VD + _with_first(self._counter.counts().float(), self._counter.ballots)
         equal_K = torch.ones(len(clients), device=tally_VD.device)
-        return vote(self._method, self._state, self._key, tally_VD, tally_VD, equal_K, clients)
+        late = sorted(self._late, key=lambda ballot: (ballot.client, ballot.key.round))  # one order, so the same bits
+        return vote(self._method, self._state, self._key, tally_VD, tally_VD, equal_K, clients, late)
 
 
 class Judged(Merge):
@@ -90,6 +101,11 @@ class Judged(Merge):
         return judged(self._method, self._state, self._key, votes, float_KF, clients)
 
 
+def _with_first(others_VD: Tensor, ballots: int) -> Tensor:
+    """(V, D) a tally, from the counts of all values but the first."""
+    return torch.cat([ballots - others_VD.sum(0, keepdim=True), others_VD])
+
+
 def vote(
     method: FedVote,
     state: State,
@@ -98,38 +114,48 @@ def vote(
     hard_VD: Tensor,
     lambda_K: Tensor,
     clients: Sequence[int],
+    late: Sequence[LateVotes] = (),
 ) -> State:
     """The function vote of Algorithm 1, from the tallies of the soft vote and of the plurality (hard)."""
-    mean_D, carried = soft_vote(soft_VD, method.alphabet), {}
+    mean_D, carried = method.privacy.correct(soft_vote(soft_VD, method.alphabet)), {}
     if changes := method.counts == "changes":
         # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m (w_m - r_m)
         start_D = method.soft_levels.value(state["level"], int(state["levels"]) + 1)
         untrained_VD = tally_of_untrained(method, state, key, lambda_K, clients)
         mean_D = (start_D + mean_D - soft_vote(untrained_VD, method.alphabet)).clamp(-1, 1)
+    if late:
+        mean_D = with_late(method, state, mean_D, len(clients), late)
+        weight_K = torch.tensor([ballot.weight for ballot in late], device=mean_D.device)
+        clients, lambda_K = [*clients, *(ballot.client for ballot in late)], torch.cat([lambda_K, weight_K])
     if bounded := not isinstance(method.influence, Unbounded):
         ballots = float(lambda_K.sum().square() / lambda_K.square().sum())
         mean_D = method.influence(method.soft(state), mean_D, ballots)
     if method.carries:
         # s^(k+1) = p^(k+1) + r^(k), with r^(k) the rest that the last broadcast's rounding left out
         mean_D = clip(mean_D + state["carried"], method.p_min)
-    level_D, levels = _rounded(method, mean_D, method.grid if bounded else levels_of(method, lambda_K), key)
+    exact = not (bounded or late or method.is_private)  # the levels of equal votes, which need no grid
+    level_D, levels = _rounded(method, mean_D, levels_of(method, lambda_K) if exact else method.grid, key)
     if method.carries:
         # r^(k+1) = s^(k+1) - the level that is broadcast
         carried = {"carried": mean_D - clip(method.soft_levels.value(level_D, levels), method.p_min)}
     clients_K = torch.tensor(clients, device=soft_VD.device)
     recent = {}
+    if method.is_private:
+        tallies = state[TALLIES].clone()
+        tallies[len(clients)] += 1
+        recent = {TALLIES: tallies}
     if method.deploy_rounds > 1:
         # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
         hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
-        recent = {"recent": hard_VD}
-    weights_N = torch.zeros_like(state["vote_weight"]).index_copy(0, clients_K, lambda_K / lambda_K.sum())
+        recent |= {"recent": hard_VD}
+    weights_N = torch.zeros_like(state["vote_weight"]).index_add(0, clients_K, lambda_K / lambda_K.sum())
     after = {
         # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
         "level": level_D,
         "levels": torch.full_like(state["levels"], levels - 1),
         # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
         "plurality": THRESHOLD[method.alphabet](mean_D)  # bounds and earlier rounds hold for the deployed network, too
-        if bounded or changes
+        if bounded or changes or late
         else plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)),
         "vote_weight": weights_N,
     }

@@ -1,7 +1,8 @@
 """The last layer of a network, found by running it: the order of registration says nothing about the order of use.
 
 Autograd remembers how the output was computed. Walking back from the output, the first layer with weights on every path
-is the last one.
+is the last one. A weight may be computed before it is used, as in F.normalize(weight): then all parameters behind it
+belong to one layer, and no layer was called on the way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from torch.func import functional_call
 from fedvote.errors import ModelError
 from fedvote.network.dropout import KeyedDropout
 
+COMPUTED = 30  # steps at most from a parameter to the weight that is computed from it
+
 
 def last_layers(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor) -> list[str] | None:
     """Names of the layers whose weights no other layer's weights follow; None if a run gives no tensor.
@@ -27,25 +30,30 @@ def last_layers(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor)
     for name, layer in layers.items():
         owners.setdefault(id(layer.weight), []).append(name)
     names = {id(leaves[name]): owners.get(id(value), []) for name, value in module.named_parameters()}
+    called: set[Any] = set()  # the nodes of the layers' outputs
+    hooks = [layer.register_forward_hook(lambda _, __, y: called.add(y.grad_fn)) for layer in layers.values()]
     try:
         with torch.enable_grad(), KeyedDropout():
             y: Any = functional_call(module, leaves, (x_B.requires_grad_(),))
     except Exception:
         return None  # the trial run says why
-    if not isinstance(y, Tensor):
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not isinstance(y, Tensor) or y.grad_fn is None:
         return None
-    found: set[int] = set()
-    seen, waiting = set(), [y.grad_fn] if y.grad_fn is not None else []
+    found: set[str] = set()
+    seen, waiting = set(), [y.grad_fn]
     while waiting:
         node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
         inputs = [each for each, _ in node.next_functions if each is not None]
-        weights = {weight for each in inputs if (weight := _parameter(each)) is not None and names.get(weight)}
-        found |= weights
-        waiting += [] if weights else inputs
-    return sorted({name for weight in found for name in names[weight]})
+        last = {name for each in inputs for name in _owners(each, names, called)}
+        found |= last
+        waiting += [] if last else inputs
+    return sorted(found)
 
 
 def head(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor) -> list[str] | None:
@@ -69,10 +77,17 @@ def head(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor) -> lis
     return last
 
 
-def _parameter(node: Any) -> int | None:
-    """The id of the parameter that this node of the graph is, or is a view of."""
-    while not hasattr(node, "variable"):
-        if len(node.next_functions) != 1 or node.next_functions[0][0] is None:
-            return None
-        node = node.next_functions[0][0]
-    return id(node.variable)
+def _owners(node: Any, names: Mapping[int, list[str]], called: set[Any]) -> list[str]:
+    """The layers whose weight this node of the graph is, or is computed from; empty if it is anything else."""
+    weights: set[int] = set()
+    seen: set[Any] = set()
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if each in called or len(seen) > COMPUTED:
+            return []
+        seen.add(each)
+        weights |= {id(each.variable)} if hasattr(each, "variable") else set()
+        waiting += [other for other, _ in each.next_functions if other is not None and other not in seen]
+    owners = [names.get(weight, []) for weight in weights]
+    return owners[0] if len(owners) == 1 else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import State, Task, Weights
-from fedvote.errors import ModelError
+from fedvote.errors import Doubt, ModelError
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.products import as_products
 from fedvote.network.start import Start, draw
@@ -78,8 +79,12 @@ class Network:
         last layer by a run; without it, it is the last linear layer registered. `votes`: whether the method votes; if
         not, any network will do. `voted`: the names of exactly the voted weights, if they are known.
         """
-        refuse(problems(module))
+        refuse(problems(module, votes))
+        if start == "given":
+            _warn_of_rounding(module)
         self.drops_norms = start == "seed" and has_affine_norms(module)
+        fixed = frozenset(name for name, p in module.named_parameters() if not p.requires_grad)
+        self._frozen = fixed if start == "given" and any(p.requires_grad for p in module.parameters()) else frozenset()
         self._tracking = with_recording_norms(module, affine=start == "given")
         self._batch = with_static_norms(self._tracking).train()
         self._loss = loss
@@ -101,6 +106,11 @@ class Network:
         parameters = dict(self._batch.named_parameters())
         self.start = Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
 
+    @property
+    def frozen(self) -> frozenset[str]:
+        """Parameters that the user froze (requires_grad=False); none if all are: such a network only predicts."""
+        return self._frozen
+
     def _votable(
         self,
         module: nn.Module,
@@ -110,7 +120,7 @@ class Network:
         votes: bool,
     ) -> set[str]:
         """Names of the voted weights; of a method without votes, any weights, since all are float."""
-        voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes)
+        voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes) - self.frozen
         if not voted and not votes:
             return {name for name, _ in self._batch.named_parameters()}
         if not voted:
@@ -236,7 +246,8 @@ class Network:
             for vector, sizes in zip((voted_D, floats_F), self.sizes, strict=True)
             for part in (vector.split(sizes) if isinstance(vector, Tensor) else vector)
         ]
-        return {s.name: part.view(s.shape) for s, part in zip((*self.voted, *self.floats), parts, strict=False)}
+        parameters = {s.name: part.view(s.shape) for s, part in zip((*self.voted, *self.floats), parts, strict=False)}
+        return parameters | {name: parameters[name].detach() for name in self.frozen & parameters.keys()}
 
     def _norm_buffers(self) -> dict[str, Tensor]:
         norms = [(name, m) for name, m in self._tracking.named_modules() if isinstance(m, _BatchNorm)]
@@ -250,6 +261,14 @@ def channels_last(x: Tensor) -> Tensor:
     # explicit strides: with one channel, torch could take either layout
     strides = (*x.stride()[:-3], 1, width * channels, channels)
     return x.as_strided((*front, channels, height, width), strides)
+
+
+def _warn_of_rounding(module: nn.Module) -> None:
+    """Runs train in float32: warn if that rounds given weights."""
+    double = {name: p for name, p in module.named_parameters() if p.dtype == torch.float64}
+    if rounded := [name for name, p in double.items() if not torch.equal(p, p.float().double())]:
+        some = ", ".join(rounded[:4]) + (f" and {len(rounded) - 4} more" if len(rounded) > 4 else "")
+        warnings.warn(f"{some}: float64 weights are rounded to float32, in which runs train", Doubt, stacklevel=4)
 
 
 def _slots(parameters: dict[str, nn.Parameter]) -> tuple[Slot, ...]:

@@ -100,7 +100,10 @@ def summarise(
     bits_float = up.get("float", 0.0) + (everywhere if float_only else 0.0)
     layers = [
         *(Layer(s.name, s.shape, s.size, voted, bits_voted, device_bits) for s in network.voted),
-        *(Layer(s.name, s.shape, s.size, floats, bits_float, 32.0) for s in network.floats),
+        *(
+            Layer(s.name, s.shape, s.size, FROZEN if s.name in network.frozen else floats, bits_float, 32.0)
+            for s in network.floats
+        ),
     ]
     return Summary(tuple(layers), _start(network, seed), tuple(_warnings(network, layers)))
 
@@ -114,7 +117,9 @@ def _start(network: Network, seed: int) -> str:
 
 def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     found = []
-    frozen = [layer for layer in layers if layer.role == FROZEN and len(layer.shape) > 1]
+    frozen = [
+        layer for layer in layers if layer.role == FROZEN and len(layer.shape) > 1 and layer.name not in network.frozen
+    ]
     share = sum(layer.weights for layer in frozen) / (network.D + network.F)
     if share >= LARGE:
         names = _names([layer.name for layer in frozen])
@@ -126,7 +131,8 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
         found.append('batch norm has no parameters here: start="given" keeps those of the network')
     if not network.stackable:
         found.append(
-            "clients train one at a time, since this network cannot run as a stack of clients: rounds are slow"
+            "clients train one at a time, since this network or its loss cannot run as a stack of clients: rounds are "
+            "slow"
         )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
@@ -11,9 +12,12 @@ from fedvote.errors import ModelError
 from fedvote.network.voted_weights import VOTABLE
 
 
-def problems(module: nn.Module) -> list[str]:
-    """One sentence, with the fix, for every layer that cannot be trained."""
+def problems(module: nn.Module, votes: bool = True) -> list[str]:
+    """One sentence, with the fix, for every layer that cannot be trained; `votes`: or not voted on."""
     found = []
+    if isinstance(module, nn.DataParallel | torch.jit.ScriptModule):
+        inner = "network.module" if isinstance(module, nn.DataParallel) else "the nn.Module that it was made of"
+        return [f"the network itself is a {type(module).__name__}, which cannot be trained as a function: pass {inner}"]
     for name, layer in module.named_modules():
         kind, where = type(layer).__name__, name or "the network itself"
         if any(is_lazy(tensor) for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
@@ -30,8 +34,17 @@ def problems(module: nn.Module) -> list[str]:
             found.append(f"{where} (SyncBatchNorm) mixes statistics of several processes: use nn.BatchNorm2d")
         if isinstance(layer, _InstanceNorm) and layer.track_running_stats:
             found.append(f"{where} ({kind}) keeps running statistics: set track_running_stats=False")
-        if is_parametrized(layer) or (isinstance(layer, VOTABLE) and "weight" not in layer._parameters):
-            found.append(f"{where} ({kind}) computes its weights from other tensors: remove its parametrizations")
+        if is_parametrized(layer):
+            if votes:
+                found.append(
+                    f"{where} ({kind}) computes its weights from other tensors: call torch.nn.utils.parametrize."
+                    "remove_parametrizations on it, or use a method without votes"
+                )
+        elif isinstance(layer, VOTABLE) and "weight" not in layer._parameters:
+            found.append(
+                f"{where} ({kind}) computes its weights by a hook: call torch.nn.utils.remove_weight_norm on it, or "
+                "use torch.nn.utils.parametrizations.weight_norm with a method without votes"
+            )
         for parameter_name, p in layer.named_parameters(recurse=False):
             if not p.is_floating_point():
                 found.append(f"{where} ({kind}) has {parameter_name} of {p.dtype}: make it float32")

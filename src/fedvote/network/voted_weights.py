@@ -32,7 +32,11 @@ def votable_weights(
     for name, patterns in (("keep_float", keep_float), ("vote", vote)):
         if isinstance(patterns, str):
             raise ModelError(f"{name} is {patterns!r}, expected a list of names: pass {name}=[{patterns!r}]")
-    layers: dict[str, nn.Module] = {n: layer for n, layer in module.named_modules() if isinstance(layer, VOTABLE)}
+    layers: dict[str, nn.Module] = {
+        name: layer
+        for name, layer in module.named_modules()
+        if isinstance(layer, VOTABLE) and "weight" in layer._parameters  # not computed from others
+    }
     if keep_float is None:
         keep_float = _last(module, layers, shape, unclear)
     for pattern in keep_float:

@@ -1,18 +1,14 @@
 """Camps: if the ballots of a round form clusters (camps), only the majority's camp has a vote.
 
-The rule looks at innovations: where a ballot departs from the broadcast, given its client's random numbers. It looks at
-the whole ballot, at each layer, and at blocks of large layers. There each ballot gets a position on several lines:
+The rule looks at innovations: where a ballot departs from the broadcast, given its client's random numbers. It leaves
+out, with all their votes, in this order:
 
-- its work: how many innovations it has, and how long their jumps are. Honest clients work about equally much. Only
-  more work than others' is suspicious;
-- what its innovations have in common with all others', and where they lie along the direction of largest difference.
-
-If a gap on a line is wide relative to the spread of the majority's camp, the ballots beyond it are left out, with all
-their votes. Clients with much of one class form a camp as well. So on lines of common innovations the ballots beyond
-the gap must also agree less with the camp than its members do. The test repeats: attackers can be of many kinds. The
-more lines, the wider the gap has to be. Copies (copies.py) are left out first: with the client that they copy they
-would be a camp. If such a camp is found later, with a client that the others have robbed, the others are left out, and
-not those beyond the gap.
+- copies (copies.py): ballots that go with another client's random numbers;
+- forgers: ballots with far more work than the majority's. Work is the number of innovations, and the sum of their
+  jumps, in the whole ballot, in each layer, and in blocks of large layers. Honest clients work about equally much. The
+  more lines, the wider the gap has to be. The test repeats: attackers can be of many kinds;
+- opponents (opposition.py): the smaller of two camps that pull against each other, round after round. If the members
+  of the larger one have robbed some of their own of their votes, they are left out instead.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
@@ -36,12 +32,14 @@ from fedvote.randomness import Key
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
+from fedvote.reputation.opposition import Pairs, no_pairs, opposed_camp, pairs_of, remembered, still_opposed
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
 EQUAL = (0.05, 0.10)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
-LINES = 6  # of each part
+KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
+LINES = 2  # of each part
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,22 @@ class Camps(Reputation):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
 
     def init(self, clients: int) -> State:
-        return {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS))}
+        return {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS)), **no_pairs(clients)}
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         clients_K = ballots.clients_K
         nu_K = memory["reputation"][clients_K]
         heads_N = (LEAST + (1 - LEAST) * memory["reputation"]).double().cpu()
         found = innovations(ballots, key)
-        work_KP = sum_of_work(found)
-        stays_K = self.majority(found, heads_N, clients_K.cpu(), memory["work"].double().cpu()).to(nu_K)
+        stay, half = self.plausible(found, heads_N, clients_K.cpu(), memory["work"].double().cpu())
+        rows = clients_K[stay.to(clients_K.device)]
+        alike_nn = cosines(common_counts(found)[stay][:, stay])
+        memory = memory | remembered(memory, rows, alike_nn)
+        pairs = pairs_of(memory, rows, alike_nn, heads_N, half)
+        known_n = memory["opposed"][rows].cpu() > KNOWN
+        inside = self.unopposed(found, stay, pairs, known_n)
+        opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
+        stays_K = torch.zeros_like(nu_K).index_fill(0, stay[inside].to(nu_K.device), 1)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
         nu_K = nu_K + (1 - self.beta) * (stays_K - nu_K)
@@ -73,12 +78,23 @@ class Camps(Reputation):
         # lambda_m = nu_m 1(m stays)
         weights_K = nu_K * stays_K
         stayed_K = stays_K > 0
-        work_NP = memory["work"].index_copy(0, clients_K[stayed_K], work_KP.to(memory["work"])[stayed_K])
-        new = {"reputation": memory["reputation"].index_copy(0, clients_K, nu_K), "work": work_NP}
-        return Verdict(weights_K, weights_K, new)
+        work_KP = sum_of_work(found).to(memory["work"])
+        work_NP = memory["work"].index_copy(0, clients_K[stayed_K], work_KP[stayed_K])
+        mean_n = self.beta * memory["opposed"][rows] + (1 - self.beta) * opposed_n
+        new = {
+            "reputation": memory["reputation"].index_copy(0, clients_K, nu_K),
+            "work": work_NP,
+            "opposed": memory["opposed"].index_copy(0, rows, mean_n),
+        }
+        return Verdict(weights_K, weights_K, memory | new)
 
-    def majority(self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor) -> Tensor:
-        """(K,) which ballots stay after all splits: more than half of the heads, except against remembered work."""
+    def plausible(
+        self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor
+    ) -> tuple[Tensor, float]:
+        """The ballots that are neither copies nor forged, and half of the heads.
+
+        They have more than half, except against remembered work: there the heads of clients outside of the round count.
+        """
         heads_K = heads_N[clients_K]
         half = float(heads_K.sum()) * (1 + SLACK) / 2
         stay = torch.arange(len(heads_K))
@@ -87,24 +103,32 @@ class Camps(Reputation):
             stay = original
         need = corrected(self.gap, LINES * (len(found) + (len(found) > 1)))
         usual = self.usual_work(sum_of_work(found), stay, clients_K, heads_N, work_NP, need)
-        if len(usual) < len(stay):  # by the heads of clients outside of the round, so it may be most of them
+        if len(usual) < len(stay):
             stay, half = usual, float(heads_K[usual].sum()) * (1 + SLACK) / 2
-        for lines in (work_lines, common_lines):
-            while len(stay) and (camp := self.camp(lines(found, stay), heads_K[stay], half, need)) is not None:
-                stay = self.honest_side(found, stay, camp, heads_K, half)
-        return torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay, True)
+        while len(stay) and (camp := self.camp(work_lines(found, stay), heads_K[stay], half, need)) is not None:
+            stay = stay[camp]
+        return stay, half
+
+    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, known_n: Tensor) -> Tensor:
+        """Which of the staying ballots are the majority, if a minority pulls against it."""
+        inside = torch.arange(len(stay))
+        still_n = still_opposed(pairs.alike_nn, known_n)
+        if pairs.outnumber(inside[~still_n], inside[still_n]):
+            inside = inside[~still_n]
+        while (camp := opposed_camp(pairs, inside)) is not None:
+            inside = self.honest_side(found, stay, inside, camp, pairs)
+        return inside
 
     def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
         """Indices of the ballots on the majority's side of the widest gap; None if no gap is wide enough."""
         width, camp = max((widest_gap(line, heads_n, half, need) for line in lines), key=lambda gap: gap[0])
         return camp if width > 1 else None
 
-    def honest_side(self, found: Sequence[Part], stay: Tensor, camp: Tensor, heads_K: Tensor, half: float) -> Tensor:
+    def honest_side(self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs) -> Tensor:
         """The camp; or, if its members have robbed some of their own, all others and the robbed ones."""
-        inside_K = torch.zeros(len(heads_K), dtype=torch.bool).index_fill(0, stay[camp], True)
-        victims = stay[camp][robbed(found, stay[camp])]
-        others = torch.cat([stay[~inside_K[stay]], victims]).sort().values
-        return others if len(victims) and float(heads_K[others].sum()) > half else stay[camp]
+        victims = robbed(found, stay[camp])
+        others = torch.cat([inside[~torch.isin(inside, camp)], camp[victims]]).sort().values
+        return others if bool(victims.any()) and pairs.outnumber(others, camp[~victims]) else camp
 
     def usual_work(
         self, work_KP: Tensor, stay: Tensor, clients_K: Tensor, heads_N: Tensor, work_NP: Tensor, need: float
@@ -117,7 +141,7 @@ class Camps(Reputation):
         half = float(heads.sum()) * (1 + SLACK) / 2
         for power in range(len(POWERS)):
             places = torch.cat([work_KP[stay, power], work_NP[absent, power]]).clamp_min(1e-12).log()
-            width, camp = widest_gap(Line(places, EQUAL[power], one_sided=True), heads, half, need)
+            width, camp = widest_gap(Line(places, EQUAL[power]), heads, half, need)
             if width > 1:
                 kept = camp[camp < len(stay)]
                 heads = torch.cat([heads[kept], heads[len(stay) :]])
@@ -139,6 +163,11 @@ def sum_of_work(found: Sequence[Part]) -> Tensor:
     return torch.stack([torch.stack([part.works[power] for part in found]).sum(0) for power in POWERS], 1)
 
 
+def common_counts(found: Sequence[Part]) -> Tensor:
+    """(K, K) in how many weights two whole ballots have the same innovation, minus in how many the opposite one."""
+    return torch.stack([part.grams[0] for part in found]).sum(0)
+
+
 def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot works, in each part and in all."""
     for power in POWERS:
@@ -152,33 +181,9 @@ def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
 
             # innovations are independent, so the variance of sum t is sum t^2; relative to (sum t)^2
             noise = float((square_n.sqrt() / work_n).median())
-            yield Line(work_n.log(), max(EQUAL[power], noise), one_sided=True)
-
-
-def common_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
-    """What ballots have most in common, and how they differ most, in each part and in all."""
-    for power in POWERS:
-        each = [(part.grams[power][stay][:, stay], part.jumps_Kn.shape[1]) for part in found]
-        if len(each) > 1:
-            each.append((torch.stack([gram for gram, _ in each]).sum(0), sum(D for _, D in each)))
-        for gram_nn, D in each:
-            yield from eigenlines(cosines(gram_nn), D)
+            yield Line(work_n.log(), max(EQUAL[power], noise))
 
 
 def cosines(gram_KK: Tensor) -> Tensor:
     lengths_K = gram_KK.diagonal().clamp_min(1e-12).sqrt()
     return gram_KK / lengths_K / lengths_K[:, None]
-
-
-def eigenlines(alike_KK: Tensor, D: int) -> Iterator[Line]:
-    """Two lines: the positions of the ballots on each, and the deviation that D random products cause in a position."""
-    mean_K = alike_KK.mean(0)
-
-    # A u = lambda u: what ballots have most in common; J A J u = lambda u, J = I - 1/K: how they differ most
-    for gram_KK in (alike_KK, alike_KK - mean_K - mean_K[:, None] + mean_K.mean()):
-        values_K, vectors_KK = torch.linalg.eigh(gram_KK)
-
-        # 1 / (sqrt(D) (lambda - lambda')), with lambda' the eigenvalue of a direction of pure noise
-        yield Line(
-            vectors_KK[:, -1], 1 / (D**0.5 * max(float(values_K[-1] - values_K.median()), 1e-12)), alike_KK=alike_KK
-        )

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from fedvote.reputation.innovations import Part
+from fedvote.reputation.row_products import ROWS, Prepare, in_blocks, row_products
 
 COPIED = 5.0  # standard deviations above chance that mark a copy; chance reaches them once in 3.5 million
 
@@ -43,10 +44,13 @@ def by_numbers(found: Sequence[Part]) -> Tensor:
         soft_n, jumps_Kn = part.soft_n, part.jumps_Kn
 
         # sum of B_j (r_i - 2 p + 1)
-        total_KK += ((jumps_Kn @ part.rounded_Kn.float().T) - (jumps_Kn @ soft_n)[:, None]).double().cpu()
+        products_KK = row_products(jumps_Kn, part.rounded_Kn, Tensor.float, Tensor.float)
+        total_KK += (products_KK - (jumps_Kn @ soft_n)[:, None]).double().cpu()
 
         # binary r: 1 - (2 p - 1)^2
-        variance_K1 += (jumps_Kn.square() @ variance(soft_n, part.rounded_Kn)).double().cpu()[:, None]
+        variance_n = variance(soft_n, part.rounded_Kn)
+        squares_K = torch.cat([rows_bn.square() @ variance_n for rows_bn in jumps_Kn.split(ROWS)])
+        variance_K1 += squares_K.double().cpu()[:, None]
     return total_KK / variance_K1.clamp_min(1e-12).sqrt()
 
 
@@ -58,20 +62,30 @@ def variance(soft_n: Tensor, rounded_Kn: Tensor) -> Tensor:
 
 def longer_jumps(found: Sequence[Part], camp: Tensor) -> tuple[Tensor, Tensor]:
     """(n, n) by how much row j's jumps are longer than column i's where they have the same innovations; and squares."""
-    rows = [part.jumps_Kn[camp.to(part.jumps_Kn.device)] for part in found]
-    count_n1 = torch.stack([each.count_nonzero(1) for each in rows]).sum(0)[:, None]
-    mean_n1 = torch.stack([each.abs().sum(1) for each in rows]).sum(0)[:, None] / count_n1.clamp_min(1)
+    camp = camp.to(found[0].jumps_Kn.device)
+    count_n1, total_n1 = (
+        torch.stack([in_blocks(part.jumps_Kn, measure)[camp] for part in found]).sum(0)[:, None]
+        for measure in (lambda rows_bn: rows_bn.count_nonzero(1), lambda rows_bn: rows_bn.abs().sum(1))
+    )
+    mean_n1 = total_n1 / count_n1.clamp_min(1)
     total_nn, square_nn = torch.zeros((2, len(camp), len(camp)), dtype=torch.float64)
-    for each in rows:
+    row_n = torch.arange(len(camp), device=camp.device)
+    for part in found:
         for sign in (1, -1):
             # t / mean t: clients that train for longer have longer jumps everywhere
-            jumps_nd = (sign * each).clamp_min(0) / mean_n1.clamp_min(1e-12)
-            here_nd = (jumps_nd > 0).float()
+            def jumps(rows_b: Tensor, sign: int = sign, part: Part = part) -> Tensor:
+                return (sign * part.jumps_Kn[camp[rows_b]]).clamp_min(0) / mean_n1[rows_b].clamp_min(1e-12)
+
+            def here(rows_b: Tensor, jumps: Prepare = jumps) -> Tensor:
+                return (jumps(rows_b) > 0).float()
+
+            def squares(rows_b: Tensor, jumps: Prepare = jumps) -> Tensor:
+                return jumps(rows_b).square()
 
             # sum of t_j - t_i, and of its square
             longer_nn, both_nn, squares_nn = (
-                (left @ right.T).double().cpu()
-                for left, right in ((jumps_nd, here_nd), (jumps_nd, jumps_nd), (jumps_nd.square(), here_nd))
+                row_products(row_n, row_n, left, right).double().cpu()
+                for left, right in ((jumps, here), (jumps, jumps), (squares, here))
             )
             total_nn += longer_nn - longer_nn.T
             square_nn += squares_nn + squares_nn.T - 2 * both_nn

@@ -51,9 +51,9 @@ class Ballots:
         for k in range(len(self)):
             yield unpack(self.votes.row(k))[0] if isinstance(self.votes, Packed) else self.votes[k]
 
-    def at(self, places_n: Tensor) -> Tensor:
-        """(K, n) the votes on some weights."""
-        return votes_at(self.votes, places_n) if isinstance(self.votes, Packed) else self.votes[:, places_n]
+    def row_at(self, k: int, places_n: Tensor) -> Tensor:
+        """(n,) the votes of one ballot on some weights."""
+        return votes_at(self.votes.row(k), places_n)[0] if isinstance(self.votes, Packed) else self.votes[k, places_n]
 
 
 @dataclass(frozen=True)

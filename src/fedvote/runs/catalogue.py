@@ -26,6 +26,8 @@ REGISTRIES = {
     "partitions": "fedvote.data.partition:PARTITIONS",
     "losses": "fedvote.tasks.losses:LOSSES",
     "metrics": "fedvote.tasks.metrics:METRICS",
+    "privacies": "fedvote.privacy:PRIVACIES",
+    "secrecies": "fedvote.secure:SECRECIES",
     "experiments": "fedvote.studies.experiments:EXPERIMENTS",
     "benchmarks": "fedvote.studies.bench:BENCHMARKS",
 }

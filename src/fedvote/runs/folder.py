@@ -24,6 +24,7 @@ from fedvote.network.summary import Summary
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot, saved_round
 from fedvote.runs.config import Config, depends_on_rounds, read
 from fedvote.runs.environment import environment as this_machine
+from fedvote.runs.record_types import check_record
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import ENDING, write
 
@@ -34,14 +35,6 @@ JUDGED_BY = "judged_by"  # in environment.json: source and digest of the data th
 ELSEWHERE = "brought by clients and server"  # in environment.json: the configuration does not name the data
 LOCK = ".lock"  # an empty file, locked while a run is in progress, and never deleted
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
-KINDS: dict[str, Any] = {  # of values in a record; a number may be None if it was not finite
-    **dict.fromkeys(
-        ("accuracy", "accuracy_calibrated", "accuracy_float", "backdoor_success", "loss"), (int, float, type(None))
-    ),
-    **dict.fromkeys(("uplink_bytes", "downlink_bytes", "seconds"), (int, float)),
-    **dict.fromkeys(("clients", "counted", "absent", "returned", "turned_away"), list),
-    **dict.fromkeys(("refused", "failed", "late", "second", "vote_weight", "measured", "metric"), dict),
-}
 _locked: dict[Path, FileLock] = {}  # folder -> lock, of the runs in this process
 
 
@@ -269,7 +262,7 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
     for index, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-            _check_types(record)
+            check_record(record)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if index == len(lines):
                 return  # the run was killed while it wrote this line
@@ -289,15 +282,6 @@ def read_table(path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError, OSError) as error:
         raise ConfigError(f"{path} is damaged ({error}), expected a JSON object: restore it or delete it") from error
     return content
-
-
-def _check_types(record: Mapping[str, Any]) -> None:
-    """TypeError if a value of a record, which others compute with, has another type than it is written with."""
-    if type(record["round"]) is not int:
-        raise TypeError("its round is not a whole number")
-    for name, value in record.items():
-        if (kind := KINDS.get(name)) and not isinstance(value, kind):
-            raise TypeError(f"its {name} is {value!r}")
 
 
 def uncounted(record: Mapping[str, Any]) -> bool:

@@ -1,4 +1,7 @@
-"""A plain function as a part: `loss=my_loss` in a program, `loss = "mine.py:my_loss"` in a configuration."""
+"""A plain function as a part: `loss=my_loss` in a program, `loss = "mine.py:my_loss"` in a configuration.
+
+With one target, the function gets outputs (n,) and targets (n,): both have one shape, however targets were given.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from torch import Tensor
+
 Part = TypeVar("Part")
 
 
@@ -16,8 +21,8 @@ Part = TypeVar("Part")
 def class_of(base: type[Part], function: Callable[..., Any]) -> type[Part]:
     """A subclass of `base` that calls the function. Attributes of the function replace class variables of `base`."""
 
-    def call(self: Part, *arguments: Any) -> Any:
-        return function(*arguments)
+    def call(self: Part, outputs_NC: Tensor, targets_N: Tensor) -> Any:
+        return function(*as_given(outputs_NC, targets_N))
 
     own = {name: getattr(function, name) for name in ("higher_is_better", "registered_as") if hasattr(function, name)}
     body = {**own, "__call__": call, "__doc__": function.__doc__, "__module__": function.__module__}
@@ -25,3 +30,9 @@ def class_of(base: type[Part], function: Callable[..., Any]) -> type[Part]:
     made: Any = ABCMeta(re.sub(r"\W+", "_", name).strip("_"), (base,), body)
     whole: type[Part] = dataclass(frozen=True)(made)
     return whole
+
+
+def as_given(outputs_NC: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+    """The arguments of the user's function: a single column loses its axis, in both."""
+    one = targets_N.ndim == 2 and targets_N.shape[1] == 1
+    return (outputs_NC.squeeze(1), targets_N.squeeze(1)) if one else (outputs_NC, targets_N)

@@ -15,6 +15,7 @@ from fedvote.core import Dataset
 from fedvote.errors import ConfigError, reason
 from fedvote.randomness import Key
 from fedvote.tasks import losses, metrics
+from fedvote.tasks.function_part import as_given
 from fedvote.tasks.losses import AutoLoss, CrossEntropy, Loss
 from fedvote.tasks.metrics import Accuracy, AutoMetric, Metric
 
@@ -54,9 +55,10 @@ class Goal:
         try:
             value = float(self.metric(outputs_NC, targets_N))
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
+            outputs, targets = as_given(outputs_NC, targets_N)
             raise ConfigError(
-                f"metric {self.metric.name} fails on outputs of shape {tuple(outputs_NC.shape)} and targets of shape "
-                f"{tuple(targets_N.shape)} ({reason(error)}), expected a function of both that returns one number"
+                f"metric {self.metric.name} fails on outputs of shape {tuple(outputs.shape)} and targets of shape "
+                f"{tuple(targets.shape)} ({reason(error)}), expected a function of both that returns one number"
             ) from error
         if not math.isfinite(value) and outputs_NC.isfinite().all():
             raise ConfigError(
@@ -116,6 +118,7 @@ def _try_loss(loss: Loss, data: Dataset) -> None:
     try:
         value: Any = loss(outputs, y)
     except Exception as error:
+        outputs, y = as_given(outputs, y)
         raise ConfigError(
             f"{what} fails on outputs of shape {tuple(outputs.shape)} and targets of {contracts.form(y)} "
             f"({reason(error)}), expected a function of both that returns one number"

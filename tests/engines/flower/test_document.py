@@ -12,11 +12,13 @@ import pytest
 
 PAGE = (Path(__file__).parents[3] / "docs" / "deployment.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-UNITS = [block for block in BLOCKS if "[Service]" in block]
+SERVICE = Path(__file__).parents[3] / "examples" / "service"
+UNITS = [unit.read_text(encoding="utf-8") for unit in sorted(SERVICE.glob("*.service"))]
 
 
 def test_whatever_starts_flower_turns_its_telemetry_off() -> None:
-    starting = [block for block in BLOCKS if re.search(r"^flower-super|^ExecStart=", block, re.MULTILINE)]
+    starts = re.compile("^flower-super|^fedvote deploy client|^ExecStart=", re.MULTILINE)
+    starting = [block for block in [*BLOCKS, *UNITS] if starts.search(block)]
     assert len(starting) == 5 and all("FLWR_TELEMETRY_ENABLED=0" in block for block in starting)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fedvote.runs.config import read
 from tests.engines.flower.grid import FakeGrid, after, grid_of
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "flower_app"
+SMALL = "federation.clients=3"
 
 
 def at_once(clients: int) -> FakeGrid:
@@ -33,13 +35,17 @@ def test_the_run_configuration_has_every_key_that_can_be_set(text: str) -> None:
 
 def test_both_components_are_apps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    from federation import client, server  # type: ignore[import-not-found]
+    from federation import client_app, server_app  # type: ignore[import-not-found]
 
-    assert isinstance(server.app, ServerApp) and isinstance(client.app, ClientApp)
+    assert isinstance(server_app.app, ServerApp) and isinstance(client_app.app, ClientApp)
 
 
 def test_it_runs_to_a_whole_run_folder_and_started_again_does_nothing_twice(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"experiment": "federation.toml", "out": str(tmp_path / "run"), "set": "rounds=2"}
+    options: dict[str, Any] = {
+        "experiment": "federation.toml",
+        "out": str(tmp_path / "run"),
+        "set": f"{SMALL} rounds=2",
+    }
     for _ in range(2):
         serve(at_once(3), options, EXAMPLE / "federation")
         files = {file.name for file in (tmp_path / "run").iterdir()}
@@ -49,19 +55,49 @@ def test_it_runs_to_a_whole_run_folder_and_started_again_does_nothing_twice(tmp_
 
 
 def test_another_experiment_does_not_overwrite_the_run(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"experiment": "federation.toml", "out": str(tmp_path / "run"), "set": "rounds=1"}
+    options: dict[str, Any] = {
+        "experiment": "federation.toml",
+        "out": str(tmp_path / "run"),
+        "set": f"{SMALL} rounds=1",
+    }
     serve(at_once(3), options, EXAMPLE / "federation")
     with pytest.raises(ConfigError, match=r"another run: it differs in seed"):
-        serve(at_once(3), {**options, "set": "rounds=1 seed=5"}, EXAMPLE / "federation")
+        serve(at_once(3), {**options, "set": f"{SMALL} rounds=1 seed=5"}, EXAMPLE / "federation")
 
 
 def test_how_long_a_server_waits_may_change_when_a_run_goes_on(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"experiment": "federation.toml", "out": str(tmp_path / "run"), "set": "rounds=1"}
+    options: dict[str, Any] = {
+        "experiment": "federation.toml",
+        "out": str(tmp_path / "run"),
+        "set": f"{SMALL} rounds=1",
+    }
     serve(at_once(3), options, EXAMPLE / "federation")
-    serve(at_once(3), {**options, "set": "rounds=2 flower.deadline=30"}, EXAMPLE / "federation")
+    serve(at_once(3), {**options, "set": f"{SMALL} rounds=2 flower.deadline=30"}, EXAMPLE / "federation")
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
 
 
 def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no key rounds; known: experiment"):
         serve(at_once(3), {"rounds": 3})
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")  # of a library that Flower uses
+def test_the_app_follows_the_conventions_of_flowers_hub(tmp_path: Path) -> None:
+    """Flower's own check builds the bundle: version, licence file and both components; the README has front matter."""
+    from flwr.cli.build import build_fab_from_disk
+
+    copied = tmp_path / "app"
+    shutil.copytree(EXAMPLE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    assert build_fab_from_disk(copied)
+    app = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
+    assert app["fab-format-version"] == 1
+    _, front, text = (EXAMPLE / "README.md").read_text().split("---\n", 2)
+    assert [line.split(":")[0] for line in front.splitlines()] == ["tags", "dataset", "framework"]
+    assert text.lstrip().startswith("# ")
+    for file in ("client_app.py", "server_app.py"):  # as `flwr new` names them
+        assert (EXAMPLE / "federation" / file).is_file()
+
+
+def test_plain_flwr_run_starts_as_many_nodes_as_the_app_has_clients() -> None:
+    config = read(str(EXAMPLE / "federation" / "federation.toml"))
+    assert config.federation.clients == 10  # Flower's default number of simulated nodes

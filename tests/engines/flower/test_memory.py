@@ -8,8 +8,8 @@ import pytest
 import torch
 from flwr.app import Message, RecordDict
 
-from fedvote.engines.flower.client import memory_file
 from fedvote.engines.flower.client_memory import Memory
+from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.tasks import Problem, Task
 from fedvote.errors import ConfigError
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small

@@ -12,7 +12,9 @@ from fedvote.plan import FlowerOptions
 
 
 def poll(cohort: int, ballots: int, **rules: float) -> Poll:
-    return Poll(1, range(cohort), FlowerOptions(**rules), lambda frame, client: None, set(range(ballots)))
+    return Poll(
+        1, range(cohort), FlowerOptions(late_rounds=0, **rules), lambda frame, client: None, set(range(ballots))
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,4 +82,4 @@ def test_whoever_keeps_failing_is_asked_so_often_until_each_deadline() -> None:
 )
 def test_numbers_that_make_no_sense_are_refused(rules: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="expected"):
-        FlowerOptions(**rules)
+        FlowerOptions(late_rounds=0, **rules)

@@ -24,8 +24,10 @@ ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "p
 TAKEN = {
     "codec": {"preset", "set", "rounds", "only"}, "tally": set(),
     "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
-    "simulate": {"model", "clients", "device"},
-    "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"},
+    "simulate": {"model", "clients", "device"}, "secure": {"only", "clients"},
+    "private-votes": {"clients", "rounds", "device"},
+    "infer": {"model"}, "flower": {"preset", "set", "rounds", "only"}, "turn": {"preset", "set", "rounds", "only"},
+    "late": {"preset", "set", "rounds", "only"}, "churn": {"only"},
     "slow-link": {"preset", "set", "rounds", "only"}, "peers": {"only", "rounds", "device"},
 }  # fmt: skip
 

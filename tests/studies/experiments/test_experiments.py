@@ -102,14 +102,15 @@ def test_the_rate_of_a_contender_reaches_its_method(name: str) -> None:
 
 
 def test_cells_are_chosen_by_row_by_column_or_by_both() -> None:
-    every = COMPARISONS["hostile-digits"]
+    every = COMPARISONS["few-digits"]
 
     def places(*only: str) -> list[tuple[str, str]]:
         return [(cell.row, cell.column) for cell in every.wanted(Asked(only=only))]
 
     assert len(places()) == len(every.cells)
-    assert places("inverse, 15", "camps", "oracle cut") == [("inverse, 15", "camps"), ("inverse, 15", "oracle cut")]
-    assert {column for _, column in places("insider, 10")} == {cell.column for cell in every.cells}
+    row = "inverse, 5 of 11"
+    assert places(row, "camps", "oracle") == [(row, "camps"), (row, "oracle")]
+    assert {column for _, column in places("insider, 3 of 7")} == {cell.column for cell in every.cells}
     assert {row for row, _ in places("camps")} == {cell.row for cell in every.cells}
 
 

@@ -28,10 +28,11 @@ class Asker:
         for client in sorted((poll.askable() & online.keys()) - self.mailbox.awaited(poll.round)):
             broadcast = round.broadcast(client in self.holders)
             ttl = time_to_live(self.deadline, poll.failures[client])
-            task = Task(self.problem, poll.round, client, broadcast, round.secret(client))
+            opening = round.opening(client)
+            task = Task(self.problem, poll.round, client, broadcast, round.secret(client), opening)
             try:  # to the node with this client's public key alone
                 poll.task_bytes += self.mailbox.send(task, online[client], ttl)
-                poll.broadcasts.append(len(broadcast))
+                poll.broadcasts.append(len(broadcast) + len(opening))
             except SendError as error:
                 poll.note_failure(client, str(error), retry=True)
 

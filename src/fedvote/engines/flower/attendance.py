@@ -43,6 +43,10 @@ class Attendance:
             save_roster(self.folder, roster)
         self.online, self.strangers = roster.present(nodes), roster.strangers(nodes)
 
+    def unseen(self) -> float:
+        """Seconds since the last look: all loops of the server look, so this is a sign of life."""
+        return self.clock() - self._looked if self._looked != NEVER else 0.0
+
     def look_again(self) -> None:
         """Make the next look ask Flower in any case."""
         self._looked = NEVER

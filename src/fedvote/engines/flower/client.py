@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,18 +12,20 @@ from fedvote.core import Examples
 from fedvote.core import Message as Broadcast
 from fedvote.engines.flower.client_memory import Memory
 from fedvote.engines.flower.local_data import clients_site
+from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.tasks import Problem, Task
+from fedvote.engines.flower.voter import Voter, rounding_secret
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
 from fedvote.rounds import Round
 from fedvote.runs.config import parse
 from fedvote.runs.folder import digest
+from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
-from fedvote.wire import frames, write
+from fedvote.wire import Codecs, frames, write
 
-RUN_NAMES = re.compile("[0-9a-f]{1,64}")
-NODE_KEYS = ("data", "memory", "device")
+NODE_KEYS = ("data", "memory", "device", "log", "key", "keys")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 
 
@@ -33,8 +34,9 @@ def take_turn(task: Task, context: Context) -> bytes:
     node = context.node_config
     _check_keys(node)
     federation, train = site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
-    key = Key(federation.plan.seed, task.round, task.client, task.secret)
-    round = Round(federation.method, federation.placed(), key)
+    secure = federation.plan.secure
+    key = Key(federation.plan.seed, task.round, task.client, rounding_secret(secure, task.secret))
+    round = Round(federation.method, federation.placed(), key, secure.sums_alone)
     memory = Memory(context.state, memory_file(node, task))
     with repeatable():
         remembered = memory.before(task.round, round.method.memory(round.network))
@@ -47,11 +49,31 @@ def take_turn(task: Task, context: Context) -> bytes:
                 "send: look for NaN or infinite values in its data, or lower the learning rate"
             )
         memory.after(task.round, remembered, broadcast if round.wire.keeps_broadcast else {})
-        if task.client not in federation.hostile:
-            return frame
-        honest = dict(zip([task.client], write(outgoing), strict=True))
-        forged = round.tamper(federation.plan.attack, broadcast, honest, federation.hostile)
-        return frames(forged)[0] if forged else frame
+        if task.client in federation.hostile:
+            honest = dict(zip([task.client], write(outgoing), strict=True))
+            outgoing = round.tamper(federation.plan.attack, broadcast, honest, federation.hostile) or outgoing
+            (frame,) = frames(outgoing)
+        if isinstance(secure, SecureTally):
+            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0))
+        return frame
+
+
+def answer_query(task: Task, context: Context) -> bytes:
+    """The answer to a message of a secure tally that is not a task: this client's key, or shares."""
+    node = context.node_config
+    _check_keys(node)
+    secure, codecs = _tallied(task.problem, task.client, str(node.get("data", "")))
+    return Voter(task, context, secure, codecs).answer()
+
+
+@lru_cache(maxsize=64)
+def _tallied(problem: Problem, client: int, where: str) -> tuple[SecureTally, Codecs]:
+    """The secure tally, and the codecs of its ballots, which are small: cached for many clients."""
+    federation, _ = site(problem, client, where, "cpu")
+    secure = federation.plan.secure
+    if not isinstance(secure, SecureTally):
+        raise ConfigError("the server asks for a secure tally, but its configuration has none: ask its operator")
+    return secure, federation.method.wire(federation.network).summed
 
 
 def _check_keys(node: UserConfig) -> None:
@@ -59,16 +81,6 @@ def _check_keys(node: UserConfig) -> None:
         raise ConfigError(
             f"the node's configuration has no key {', '.join(sorted(unknown))}; known: {', '.join(NODE_KEYS)}"
         )
-
-
-def memory_file(node: UserConfig, task: Task) -> Path | None:
-    if "memory" not in node:
-        return None
-    if not RUN_NAMES.fullmatch(task.problem.run):  # the server chose it: it must not lead out of the folder
-        raise ConfigError(
-            f"the server calls its run {task.problem.run!r}, expected up to 64 hex digits: ask its operator"
-        )
-    return Path(str(node["memory"])) / f"{task.problem.run}-{task.client}.safetensors"
 
 
 def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcast | None:

@@ -7,7 +7,6 @@ and is then sent frames and returns messages. Small ballots are decoded here: se
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from fedvote.core import State
 from fedvote.errors import WireError
 from fedvote.rounds import Round
 from fedvote.system.device import repeatable
+from fedvote.system.threads import cores
 from fedvote.wire import Delivery
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -35,7 +35,7 @@ class Decoders:
     """The processes of a run; they are started with the first large ballots, and end with this process."""
 
     def __init__(self, processes: int | None = None):
-        self.processes = processes or os.cpu_count() or 1
+        self.processes = processes or cores()
         self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the round's file, for this user alone
         self._pool: ProcessPoolExecutor | None = None
 

@@ -11,19 +11,22 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedvote.engines.flower import flower_internals
 from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
+from fedvote.engines.flower.warm_client import KEEP
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import write
+from fedvote.system.threads import cores
 
 CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"
 DATABASE = "superlink.db"
@@ -48,6 +51,8 @@ out = ""
 data = ""
 keys = ""
 device = "auto"
+metrics = ""
+logs = "text"
 """
 CLOCK_DIFFERENCE = 2.0  # seconds by which a file system's clock may differ from ours
 RESTART_PAUSE = 5.0  # least seconds between two starts of one node
@@ -75,6 +80,9 @@ class LocalFederation:
     tls: bool = True
     app: Path | None = None  # the folder of the app; None: fedvote's own
     port: int = 0  # of the SuperLink; 0: any free one
+    warm: bool = True  # clients keep their process; False: Flower starts one for each turn
+    starts_nodes: bool = True  # False: the caller connects the clients
+    keep: float = KEEP  # seconds that an idle client keeps its process
     programs: Processes = field(init=False)
     certificates: Certificates | None = None
     node_ports: dict[int, int] = field(default_factory=dict)
@@ -90,7 +98,7 @@ class LocalFederation:
             **QUIET,
             "FLWR_HOME": str(self.folder / "flower"),
             "PATH": f"{bin}{os.pathsep}{os.environ.get('PATH', '')}",
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // self.nodes))),
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, cores() // self.nodes))),
         }
         self.programs = Processes(self.folder / "logs", environment)
 
@@ -100,7 +108,7 @@ class LocalFederation:
             self._prepare()
             self.start_superlink()
             self._register()
-            for number in range(self.nodes):
+            for number in range(self.nodes if self.starts_nodes else 0):
                 self.start_node(number)
         except BaseException:
             self.programs.__exit__(None, None, None)
@@ -134,6 +142,9 @@ class LocalFederation:
                       "--auth-supernode-private-key", str(self.key(number))]  # fmt: skip
         address = f"127.0.0.1:{self.proxy_ports.get(number, self.port)}"
         command = ["flower-supernode", *secure, "--superlink", address, "--host", "127.0.0.1", "--port", str(port)]
+        if self.warm:
+            command = [sys.executable, "-m", "fedvote", "deploy", "client", *secure, "--superlink", address,
+                       "--port", str(port), "--keep", str(self.keep)]  # fmt: skip
         if config := self.node_configs.get(number):
             command += ["--node-config", config]
         self.programs.start(node_name(number), command, self.folder)
@@ -163,12 +174,15 @@ class LocalFederation:
 
     def flwr(self, *arguments: str) -> str:
         """Run Flower's command line; returns its output."""
+        return self._output(["flwr", *arguments])
+
+    def _output(self, command: Sequence[str]) -> str:
         done = subprocess.run(
-            ["flwr", *arguments], cwd=self.folder, env={**os.environ, **self.programs.environment},
+            command, cwd=self.folder, env={**os.environ, **self.programs.environment},
             capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
         if done.returncode:
-            raise DeploymentError(f"flwr {' '.join(arguments)} failed: {(done.stdout + done.stderr).strip()}")
+            raise DeploymentError(f"{' '.join(command[:4])} failed: {(done.stdout + done.stderr).strip()}")
         return done.stdout
 
     def follow(self, run: Path, rounds: int, pause: float = 0.5) -> Iterator[Snapshot]:
@@ -210,8 +224,9 @@ class LocalFederation:
         """Tell the SuperLink which keys may join."""
         if not self.tls:
             return
-        for number in range(self.nodes):
-            self.flwr("supernode", "register", f"{self.key(number)}.pub", CONNECTION)
+        keys = [f"{self.key(number)}.pub" for number in range(self.nodes)]
+        command = f"import sys; from {flower_internals.__name__} import register; register(*sys.argv[1:])"
+        self._output([sys.executable, "-c", command, CONNECTION, *keys])
 
     def _wait_for(self, name: str, port: int, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds

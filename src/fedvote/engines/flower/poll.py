@@ -31,21 +31,24 @@ class Poll:
     deadlines_passed: int = 0
     second: dict[int, int] = field(default_factory=dict)  # client -> number of votes beyond its first
     late: dict[int, str] = field(default_factory=dict)  # client -> its reply to a task of an earlier round
+    cast_late: Callable[[bytes, int, int], float] | None = None  # frame, client, its round -> its weight; or WireError
     broadcasts: list[int] = field(default_factory=list)  # bytes of each broadcast sent
+    request_bytes: int = 0  # of requests to unmask a secure tally
     task_bytes: int = 0  # of Flower's messages around the broadcasts
     frames: int = 0  # received, counted or not
     frame_bytes: int = 0
     reply_bytes: int = 0  # of Flower's messages around the frames
+    least: int = 1  # ballots without which no round closes, whatever the rules say
 
     @property
     def quorum(self) -> int:
         """Number of ballots that closes the round at once."""
-        return math.ceil(self.rules.quorum * len(self.cohort) - 1e-9)
+        return max(self.least, math.ceil(self.rules.quorum * len(self.cohort) - 1e-9))
 
     @property
     def minimum(self) -> int:
         """Number of ballots that the round needs to close."""
-        return math.ceil(self.rules.minimum * len(self.cohort) - 1e-9)
+        return max(self.least, math.ceil(self.rules.minimum * len(self.cohort) - 1e-9))
 
     @property
     def voted(self) -> set[int]:
@@ -69,8 +72,7 @@ class Poll:
         self.frame_bytes += len(outcome.frame) if isinstance(outcome, Ballot) else 0
         self.reply_bytes += reply.nbytes
         if reply.request.round != self.round:
-            what = "a ballot, refused: the round is over" if isinstance(outcome, Ballot) else outcome.why
-            self.late[client] = f"round {reply.request.round}: {what}"
+            self.late[client] = f"round {reply.request.round}: {self._take_late(reply)}"
         elif reply.repeated or client in self.voted:
             self.second[client] = self.second.get(client, 0) + 1
         elif isinstance(outcome, Ballot):
@@ -80,6 +82,18 @@ class Poll:
         else:
             self.note_failure(client, outcome.why, retry)
         return False
+
+    def _take_late(self, reply: Reply) -> str:
+        """Count a ballot of an earlier round, if that is allowed; returns what became of it."""
+        if not isinstance(reply.outcome, Ballot):
+            return reply.outcome.why
+        if self.cast_late is None or reply.repeated:
+            return "a ballot, refused: the round is over"
+        try:
+            weight = self.cast_late(reply.outcome.frame, reply.request.client, reply.request.round)
+        except WireError as error:
+            return f"refused: {error}"
+        return f"a ballot, counted with weight {weight:g}"
 
     def _count(self, client: int, frame: bytes) -> bool:
         try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from fedvote.errors import ConfigError
@@ -98,6 +99,11 @@ def identity_in(file: Path) -> str:
         key = load_ssh_public_key(file.read_bytes())
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{file} is no public key ({error}): make one with `fedvote deploy key`") from error
+    return identity_of(key)
+
+
+def identity_of(key: PublicKeyTypes) -> str:
+    """The identity of the node with this public key."""
     return _by_key(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))  # Flower's format
 
 

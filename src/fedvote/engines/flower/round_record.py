@@ -13,7 +13,7 @@ from fedvote.rounds import Closed
 
 def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, Any]) -> dict[str, Any]:
     """Metrics, bytes sent, and the clients that were counted, with their weights."""
-    sent, asked = sum(poll.broadcasts), len(poll.broadcasts)
+    sent, asked = sum(poll.broadcasts) + poll.request_bytes, len(poll.broadcasts)
     return {
         "round": round.number,
         **quality,
@@ -28,13 +28,13 @@ def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality:
 
 
 def events(
-    poll: Poll, closed: Closed, awaited: set[int], attendance: Attendance, returned: list[int]
+    round: ServerRound, poll: Poll, closed: Closed, awaited: set[int], attendance: Attendance, returned: list[int]
 ) -> dict[str, Any]:
     """Events of clients in the round; events without clients are left out. `awaited`: clients that did not answer."""
     silent = {client: "no answer before the round closed" for client in awaited if client in poll.cohort}
     heard_of = attendance.online.keys() | poll.voted | poll.failed.keys()
     found = {
-        "absent": [client for client in poll.cohort if client not in heard_of],
+        "absent": [client for client in round.cohort if client not in heard_of],
         "failed": {**silent, **poll.failed},
         "refused": {**poll.refused, **closed.refused},
         "second": poll.second,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -22,21 +21,26 @@ from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
+from fedvote.engines.flower.late_ballots import LateBallots
 from fedvote.engines.flower.local_data import dtype_name, numbered
+from fedvote.engines.flower.log_lines import Log, sentence
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.roster import load_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
 from fedvote.engines.flower.secret_file import keep_secret
+from fedvote.engines.flower.secret_tally import SecretTally
 from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Federation, Snapshot
+from fedvote.fitting_parts import check_secrecy
 from fedvote.rounds import Round
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RUN_NAME, own_files
 from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.secure import SecureTally
 from fedvote.system.atomic_file import write
 
 
@@ -56,17 +60,27 @@ class Server:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     secret: InitVar[bytes | None] = None  # of a new run; None: the operating system draws it
+    log: Log = sentence
     attendance: Attendance = field(init=False)
     mailbox: Mailbox = field(init=False)
     asker: Asker = field(init=False)
+    late: LateBallots = field(init=False)
     jury: Jury | None = field(default=None, init=False)  # if there are no examples on the server
+    secret_tally: SecretTally | None = field(default=None, init=False)  # if the server learns sums alone
     _last_said: str = ""
 
     def __post_init__(self, secret: bytes | None) -> None:
         _check_attack(self.federation)
+        check_secrecy(self.federation.plan, self.federation.method, self.federation.network, between_machines=True)
+        if self.federation.plan.secure.sums_alone and self.config.flower.late_rounds:
+            raise ConfigError(
+                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed when it is "
+                "unmasked: set flower.late_rounds = 0"
+            )
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
+        self.late = LateBallots(self.config.flower)
 
     def run(self, since: Snapshot | None = None) -> Iterator[Snapshot]:
         """Yield a snapshot after every round, from the round after `since` to the last."""
@@ -86,6 +100,10 @@ class Server:
             answers = Mailbox(self.grid, round.largest_ballot(snapshot.state))
             self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
+        if isinstance(secure := federation.plan.secure, SecureTally):
+            terms = secure.terms(self.asker.problem.run, round.wire.summed)
+            rules = self.config.flower
+            self.secret_tally = SecretTally(terms, self.asker, rules, self.attendance, self.clock, self.sleep)
         if snapshot.round < federation.plan.rounds:
             self._gather()
         with closing(Decoders()) as decoders:
@@ -101,20 +119,27 @@ class Server:
     def _round(self, round: ServerRound) -> Snapshot:
         began = self.clock()
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
+        if self.secret_tally:
+            round, poll = self.secret_tally.open(round)
+        self.late.check(round)
+        poll.cast_late = self.late.caster(round)
         if round.number == 1:
             self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
         self._vote(poll, round, began)
         voted = self.clock()
+        if self.secret_tally:
+            self.secret_tally.close(round, poll)
         closed, quality = round.close()
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
+        self.late.closed(round, poll.voted)
         self.asker.holders = set(closed.counted)
         if self.jury is not None and self.federation.evaluates(round.number):
             quality = self.jury.judge(closed.state, round.number, self.attendance.online)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
         record = {
             **results_and_traffic(round, poll, closed, quality),
-            **events(poll, closed, self.mailbox.awaited(poll.round), self.attendance, returned),
+            **events(round, poll, closed, self.mailbox.awaited(poll.round), self.attendance, returned),
             "seconds": self.clock() - began,
             "seconds_training": voted - began,
         }
@@ -174,11 +199,11 @@ class Server:
         poll.retry_after_deadline(waited)
         self._say(missing)
 
-    def _say(self, sentence: str) -> None:
-        """Print a sentence, unless it was the last one printed."""
-        if sentence != self._last_said:
-            print(sentence, file=sys.stderr, flush=True)
-            self._last_said = sentence
+    def _say(self, text: str) -> None:
+        """Log a sentence, unless it was the last one."""
+        if text != self._last_said:
+            self.log("waiting", text)
+            self._last_said = text
 
 
 def problem(federation: Federation, config: Config, folder: Path) -> Problem:

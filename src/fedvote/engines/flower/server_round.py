@@ -12,6 +12,8 @@ from fedvote.engines.flower.decoders import Decoders, Reader
 from fedvote.federation import Federation, Snapshot
 from fedvote.network.network import Network
 from fedvote.rounds import BallotBox, Closed, Round
+from fedvote.secure import SecureTally
+from fedvote.secure.server_steps import MaskedTally
 from fedvote.system.device import repeatable
 from fedvote.wire import frames
 
@@ -26,6 +28,7 @@ class ServerRound:
     number: int
     evaluate: Callable[[Snapshot], dict[str, Any]]
     decoders: Decoders
+    tally: MaskedTally | None = None  # of masked ballots; None: the server sees ballots
 
     @cached_property
     def round(self) -> Round:
@@ -40,12 +43,18 @@ class ServerRound:
         return self._changes if holds_reference else self._whole
 
     def secret(self, client: int) -> bytes:
-        """The secret that the server shares with this client alone."""
-        return self.round.key.of(client).secret
+        """The secret that the server shares with this client alone; empty if the client rounds by its own numbers."""
+        secure = self.federation.plan.secure
+        private = isinstance(secure, SecureTally) and secure.rounds_privately(between_machines=True)
+        return b"" if private else self.round.key.of(client).secret
+
+    def opening(self, client: int) -> bytes:
+        """The message by which a client takes part in a secure tally; empty without one."""
+        return self.tally.opening(client) if self.tally else b""
 
     @cached_property
     def reader(self) -> Reader:
-        return self.decoders.reader(self.round, self.before)
+        return Reader(self.round, self.before) if self.tally else self.decoders.reader(self.round, self.before)
 
     @cached_property
     def box(self) -> BallotBox:
@@ -53,9 +62,18 @@ class ServerRound:
 
     def cast(self, frame: bytes, client: int) -> None:
         """Count the ballot in a frame; WireError if it is not this client's ballot of this round."""
+        if self.tally:
+            self.tally.add(frame, client)
+            return
         ballot = self.reader(frame, client)
         with repeatable():
             self.box.put(ballot.stack, [client])
+
+    def cast_late(self, frame: bytes, client: int, weight: float, earlier: ServerRound) -> None:
+        """Count the ballot of an earlier round; WireError if it is not this client's ballot of that round."""
+        with repeatable():
+            ballot = earlier.round.read_ballot(earlier.before, frame, client)
+            self.box.put_late(ballot.stack, [client], weight, earlier.round, earlier.before)
 
     def close(self) -> tuple[Closed, dict[str, Any]]:
         """Close the round with the ballots so far; returns the closed round and its models' metrics."""

@@ -13,6 +13,7 @@ from fedvote.engines.flower.frame_record import frame_record, read_frame
 from fedvote.errors import ConfigError
 
 PROBLEM, TASK, BROADCAST = "problem", "task", "broadcast"  # the records of a task's message
+OPENING = "opening"  # and one more under a secure tally
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Task:
     client: int
     broadcast: bytes
     secret: bytes = field(default=b"", repr=False)  # of this client, for the whole run: it rounds by it
+    opening: bytes = b""  # of a secure tally; empty: the server sees ballots
 
 
 def task_message(task: Task, node: int, ttl: float, kind: str = MessageType.TRAIN) -> Message:
@@ -68,6 +70,8 @@ def task_message(task: Task, node: int, ttl: float, kind: str = MessageType.TRAI
     )
     turn = ConfigRecord({"round": task.round, "client": task.client, "secret": task.secret, "nonce": os.urandom(16)})
     content = RecordDict({PROBLEM: about, TASK: turn, BROADCAST: frame_record(task.broadcast)})
+    if task.opening:
+        content[OPENING] = frame_record(task.opening)
     return Message(content, node, kind, ttl=ttl, group_id=str(task.round))
 
 
@@ -91,4 +95,5 @@ def read_task(message: Message) -> Task:
     )
     round, client = int(turn["round"]), int(turn["client"])  # type: ignore[arg-type]
     secret = bytes(turn["secret"])  # type: ignore[arg-type]
-    return Task(problem, round, client, read_frame(message.content, BROADCAST), secret)
+    opening = read_frame(message.content, OPENING) if OPENING in message.content else b""
+    return Task(problem, round, client, read_frame(message.content, BROADCAST), secret, opening)

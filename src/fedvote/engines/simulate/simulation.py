@@ -16,12 +16,14 @@ from fedvote.data.augment import Augmentation
 from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import DrawAhead
+from fedvote.engines.simulate.secret_round import close_unseen, private
 from fedvote.errors import ConfigError
 from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.plan import Plan, all_knobs
 from fedvote.rounds import Round
+from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable, synchronise
 from fedvote.training.descent import is_small
 from fedvote.wire import Carry, Delivery, Outgoing, weigh, write
@@ -131,7 +133,9 @@ class Simulation:
     ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
         """The next snapshot, and a function that counts the round's bytes; counting may take longer."""
         federation, key = self.federation, self.federation.key(last.round + 1)
-        round, carry = Round(federation.method, network, key), CARRIERS[federation.plan.engine.wire]
+        secure = federation.plan.secure
+        round = Round(federation.method, network, key, secure.sums_alone)
+        carry = CARRIERS[federation.plan.engine.wire]
         orders = ahead.of(key.round)
         cohort = list(orders)
         before = last.record.get("clients", ()) if last.round else cohort  # all know the first reference: the seed's
@@ -145,6 +149,8 @@ class Simulation:
 
         def turn(clients: Sequence[int], idle: bool = False) -> None:
             keys = [federation.key(key.round, client) for client in clients]
+            if isinstance(secure, SecureTally) and secure.rounds_privately(between_machines=False):
+                keys = [private(key) for key in keys]
             own = {name: values[clients] for name, values in memory.items()}
             outgoing, own = round.train(down, federation.batches(train, keys, idle, orders), own, keys)
             ahead.prepare(key.round + 1)  # a GPU may still be busy with the training
@@ -158,11 +164,15 @@ class Simulation:
             turn(idle, idle=True)
         if forged := round.tamper(federation.plan.attack, down, deliveries, federation.hostile):
             send(forged)
-        closed = round.close(last.state, deliveries)
+        if isinstance(secure, SecureTally):
+            closed, sent = close_unseen(federation, secure, round, last.state, deliveries)
+        else:
+            closed, sent = round.close(last.state, deliveries), None
 
         def count_bytes() -> dict[str, float]:
-            uplink_bytes = sum(delivery.nbytes for delivery in deliveries.values())
-            return traffic(uplink_bytes, downlink_bytes(), len(cohort), len(cohort), federation.weights_sent)
+            up = sent.up if sent else sum(delivery.nbytes for delivery in deliveries.values())
+            down = downlink_bytes() + (sent.down if sent else 0)
+            return traffic(up, down, len(cohort), len(cohort), federation.weights_sent)
 
         record = {
             "clients": cohort,

@@ -27,12 +27,17 @@ BENCHMARKS: dict[str, Benchmark] = {
     "codec": Benchmark("Bits a weight and speed of coded ballots, beside packbits, zlib and zstd", "bench"),
     "tally": Benchmark("Speed and memory of counting packed ballots, beside float32 averages"),
     "judge": Benchmark("Seconds that each reputation rule takes to judge the ballots of a round"),
+    "secure": Benchmark("Seconds and bytes of a secure tally, by number of clients and neighbours"),
+    "private-votes": Benchmark("Epsilon against accuracy of votes with randomised response, on digits", "privacy"),
     "simulate": Benchmark("Seconds a round in the simulator, by network and number of clients"),
     "infer": Benchmark("Size, loading time and speed of exported networks, in ONNX Runtime and as C", "onnx"),
     "server": Benchmark(
         "Memory and seconds of a server's round with many ballots, and the speed of decoding", "flower"
     ),
     "flower": Benchmark("Seconds and bytes of a round over Flower, and the clients' own work in it", "flower"),
+    "turn": Benchmark("CPU seconds of a client's turn over Flower, with and without a process that stays", "flower"),
+    "late": Benchmark("Accuracy where some clients are always late, by what the server does with their ballots"),
+    "churn": Benchmark("A federation of 100 clients that come and go, and 50 rounds of five: what grows", "flower"),
     "slow-link": Benchmark("Seconds to an accuracy over Flower, by links of 1 Mbit/s up and 10 down", "flower"),
     "peers": Benchmark("One job in fedvote, pfl-research, Flower's simulation and a PyTorch loop; needs a clone"),
 }

@@ -88,5 +88,5 @@ def voting(config: Config) -> list[dict[str, Any]]:
                 rounds[-1] |= {f"{way}link_tcp_bytes": passed[way] - before[way] for way in passed}
         lines = [line.split() for file in Path(name).glob("run-*") for line in file.read_text().splitlines()]
     for number, each in enumerate(rounds, start=1):
-        each["own_seconds"] = max(float(seconds) for round, seconds in lines if int(round) == number)
+        each["own_seconds"] = max(float(seconds) for round, seconds, _ in lines if int(round) == number)
     return rounds

@@ -7,7 +7,7 @@ import json
 import time
 from pathlib import Path
 
-BEGAN = time.monotonic()
+BEGAN, SPENT, FIRST = time.monotonic(), 0.0, True
 
 from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict  # noqa: E402
 from flwr.clientapp import ClientApp  # noqa: E402
@@ -19,14 +19,20 @@ client = ClientApp()
 
 @client.train()
 def turn(message: Message, context: Context) -> Message:
-    """Take the package's turn and write its seconds beside the run folder; for the server below, do nothing."""
+    """Take the package's turn and write its seconds beside the run folder; for the server below, do nothing.
+
+    A line has the round, the seconds of the turn, and the CPU seconds of this process since its last turn.
+    """
+    global SPENT, FIRST
+    began = BEGAN if FIRST else time.monotonic()  # the first turn of a process includes its imports
     if "rounds" in context.run_config:
         return Message(message.content, reply_to=message)
     from fedvote.engines.flower.client_app import train
 
     reply = train(message, context)
     with Path(f"{context.run_config['out']}-{context.node_id}").open("a") as file:
-        file.write(f"{message.metadata.group_id} {time.monotonic() - BEGAN}\n")
+        file.write(f"{message.metadata.group_id} {time.monotonic() - began} {time.process_time() - SPENT}\n")
+    SPENT, FIRST = time.process_time(), False
     return reply
 
 

@@ -17,7 +17,8 @@ from fedvote.studies.bench.stopwatch import seconds_of
 from fedvote.studies.rows import Rows, chosen
 from fedvote.system.device import find_device
 
-WEIGHTS, CLIENTS, REPEATS = 13_000_000, 31, 6
+VGG_7 = (3456, 147_456, 294_912, 589_824, 1_179_648, 2_359_296, 8_388_608)  # votes in each layer
+WEIGHTS, CLIENTS, REPEATS = sum(VGG_7), 31, 6
 
 
 def bench(
@@ -31,7 +32,8 @@ def bench(
 def _row(name: str, K: int, weights: int, device: torch.device) -> dict[str, object]:
     rule, generator = REPUTATIONS[name](), Key(0).torch("bench", device)
     votes_KD = torch.randint(0, 2, (K, weights), dtype=torch.int8, generator=generator, device=device) * 2 - 1
-    ballots = Ballots(votes_KD, torch.arange(K, device=device), torch.zeros(weights, device=device), BINARY)
+    soft_D, layers = torch.zeros(weights, device=device), VGG_7 if weights == WEIGHTS else ()
+    ballots = Ballots(votes_KD, torch.arange(K, device=device), soft_D, BINARY, layers if rule.by_layer else ())
     memory = {part: value.to(device) for part, value in rule.init(K).items()}
     first, *seconds = [seconds_of(partial(rule.judge, memory, ballots, Key(0, 1)), device) for _ in range(REPEATS)]
     return {

@@ -32,6 +32,7 @@ from fedvote.randomness import Key
 from fedvote.rounds import BallotBox, Round
 from fedvote.studies.bench import peak_memory
 from fedvote.studies.rows import Rows
+from fedvote.system.threads import cores
 from fedvote.wire import Outgoing, frames
 
 SIDE = 1000  # a layer of SIDE x SIDE weights
@@ -116,27 +117,31 @@ def _is_simulated(opened: tuple[Round, State], found: State, clients: int) -> bo
 
 
 def _decoding(opened: tuple[Round, State], files: Sequence[Path]) -> dict[str, Any]:
-    """Ballots decoded in a second by one process, and how much faster one for each core is: medians of five."""
-    cores = os.cpu_count() or 1
-    seconds = {processes: _seconds(opened, files, processes) for processes in (1, cores)}
+    """Ballots decoded in a second by one process, and how much faster one for each core is: medians of five.
+
+    The two take turns, so that other programs on the machine slow both down.
+    """
+    every = cores()
+    with closing(Decoders(1)) as one, closing(Decoders(every)) as all:
+        readers = [decoders.reader(*opened) for decoders in (one, all)]
+        for reader in readers:
+            _warm(reader, files)
+        pairs = [[_seconds(reader, files) for reader in readers] for _ in range(REPEATS)]
+    alone, together = (statistics.median(times) for times in zip(*pairs, strict=True))
     return {
-        "decoded_a_second": len(files) / seconds[1],
-        "cores": cores,
-        "faster_on_all_cores": seconds[1] / seconds[cores],
+        "decoded_a_second": len(files) / alone,
+        "cores": every,
+        "faster_on_all_cores": alone / together,
+        "seconds_decoding": pairs,
     }
 
 
-def _seconds(opened: tuple[Round, State], files: Sequence[Path], processes: int) -> float:
-    with closing(Decoders(processes)) as decoders:
-        reader, seconds = decoders.reader(*opened), []
-        _warm(reader, files)
-        for _ in range(REPEATS):
-            began = time.perf_counter()
-            for replies in _arriving(files):
-                for reply in _announced(replies, reader):
-                    reader(_frame(reply), reply.request.client)
-            seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds)
+def _seconds(reader: Reader, files: Sequence[Path]) -> float:
+    began = time.perf_counter()
+    for replies in _arriving(files):
+        for reply in _announced(replies, reader):
+            reader(_frame(reply), reply.request.client)
+    return time.perf_counter() - began
 
 
 def _announced(replies: list[Reply], reader: Reader) -> list[Reply]:
@@ -151,7 +156,7 @@ def _frame(reply: Reply) -> bytes:
 
 def _warm(reader: Reader, files: Sequence[Path]) -> None:
     """Start the processes and fill caches, with ballots that are then forgotten."""
-    some = [(file.read_bytes(), client) for client, file in enumerate(files[: 2 * (os.cpu_count() or 1)])]
+    some = [(file.read_bytes(), client) for client, file in enumerate(files[: 2 * cores()])]
     reader.ahead(some)
     for frame, client in some:
         reader(frame, client)

@@ -25,15 +25,20 @@ from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.convergence import THEOREM_1
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
 from fedvote.studies.experiments.float_weights import TRAIN_FLOAT_CIFAR10, TRAIN_FLOAT_DIGITS, TRAIN_FLOAT_FASHION
+from fedvote.studies.experiments.hostile_cifar10 import HOSTILE_CIFAR10
 from fedvote.studies.experiments.hostile_clients import (
     FIGURE_6A,
     FIGURE_6B,
     FIGURE_6C,
     FIGURE_7,
+)
+from fedvote.studies.experiments.hostile_digits import (
+    COHORTS_DIGITS,
+    FEW_DIGITS,
     HONEST_DIGITS,
-    HOSTILE_CIFAR10,
     HOSTILE_DIGITS,
     INFLUENCE_DIGITS,
+    RULES_DIGITS,
 )
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.one_vote import LEMMA_1
@@ -67,6 +72,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ablation": ABLATION,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
+    "few-digits": FEW_DIGITS,
+    "cohorts-digits": COHORTS_DIGITS,
+    "rules-digits": RULES_DIGITS,
     "backdoor-digits": BACKDOOR_DIGITS,
     "backdoor-cifar10": BACKDOOR_CIFAR10,
     "hostile-cifar10": HOSTILE_CIFAR10,

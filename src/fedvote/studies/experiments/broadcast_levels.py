@@ -5,7 +5,8 @@ from __future__ import annotations
 from fedvote.studies.experiments.both_ways import both_ways
 from fedvote.studies.experiments.cells import Cell
 from fedvote.studies.experiments.comparison import Comparison
-from fedvote.studies.experiments.hostile_clients import CLIENTS, DIGITS, settings_of_run
+from fedvote.studies.experiments.hostile_clients import CLIENTS, settings_of_run
+from fedvote.studies.experiments.hostile_digits import DIGITS
 from fedvote.studies.experiments.views import grid
 
 RANDOM, CARRY = "method.level_rounding=random", "method.level_rounding=carry"
@@ -27,7 +28,12 @@ CANDIDATES = ("all", "9 nearest", "5 carried", "3 carried", "3 random", "all, ch
 VOTES = {"equal": (), "weighted": ("method.reputation=proportional",), "ternary": ("method.votes=ternary",)}
 ATTACKED = ("all", "3 carried", "all, changes", "5 carried, changes")
 HOSTILE = 15
-ATTACKS = ("inverse", "copycat 10 %", "insider", "sleeper")
+ATTACKS = {
+    "inverse": ("attack=inverse",),
+    "copycat 10 %": ("attack=copycat", "attack.share=0.1"),
+    "insider": ("attack=insider",),
+    "sleeper": ("attack=sleeper",),
+}
 
 
 def ablation(data: str, preset: str, settings: tuple[str, ...], *targets: float) -> Comparison:
@@ -48,9 +54,12 @@ LEVELS_FEMNIST = ablation("FEMNIST among 300 writers, 20 of them a round", "femn
 def hostile(data: str, preset: str, settings: tuple[str, ...]) -> Comparison:
     cells = [
         Cell(
-            f"{attack}, {HOSTILE}", preset, (*settings, *settings_of_run(rule, attack, HOSTILE), *LEVELS[name]), column
+            f"{attack}, {HOSTILE}",
+            preset,
+            (*settings, *settings_of_run(rule, known, HOSTILE), *LEVELS[name]),
+            column,
         )
-        for attack in ATTACKS
+        for attack, known in ATTACKS.items()
         for name in ATTACKED
         for rule, column in (("camps", name), ("oracle", f"{name}, honest alone"))
     ]

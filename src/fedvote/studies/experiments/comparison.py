@@ -42,14 +42,20 @@ class Comparison:
     cells: tuple[Cell, ...]
     show: Show
     note: str = ""  # such as differences from the paper
+    first_seed: int = 0  # of its runs: settings may have been chosen with seeds before it
+    stop_seed: int | None = None  # runs with this seed and later ones belong to another comparison; None: all belong
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
         machine = environment(find_device(asked.device))
         planned = [  # configured before the first run, to find mistakes; all cells of a seed, then the next seed
-            (seed, cell, configured(cell, seed, asked)) for seed in range(asked.seeds) for cell in self.wanted(asked)
+            (seed, cell, configured(cell, seed, asked))
+            for seed in range(self.first_seed, self.first_seed + asked.seeds)
+            for cell in self.wanted(asked)
         ]
         if asked.jobs > 1:
-            run_all(unfinished(planned, asked, runs), asked.jobs)
+            for done in run_all(unfinished(planned, asked, runs), asked.jobs):
+                if done % (2 * asked.jobs) == 0:  # looking for finished runs takes a while
+                    yield self.compared(asked, self.finished(asked, runs), machine)
         folders = self.finished(asked, runs)
         load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
@@ -63,15 +69,20 @@ class Comparison:
                     pass
             folders.setdefault(cell, {})[seed] = folder
             if asked.jobs == 1 or number == len(planned):
-                found = [runs_of(each, folders[each], asked) for each in self.cells if each in folders]
-                yield Compared(self, asked, found, machine)
+                yield self.compared(asked, folders, machine)
+
+    def compared(
+        self, asked: Asked, folders: Mapping[Cell, Mapping[int, RunFolder]], machine: Mapping[str, str]
+    ) -> Compared:
+        found = [runs_of(each, folders[each], asked) for each in self.cells if each in folders]
+        return Compared(self, asked, found, machine)
 
     def finished(self, asked: Asked, runs: Path) -> dict[Cell, dict[int, RunFolder]]:
         """The folders of all finished runs, of any seed, also of cells that were not asked for: they are shown, too."""
         known = {path.name for path in runs.glob("*_seed=*")}
         found: dict[Cell, dict[int, RunFolder]] = {}
         for cell in self.cells if known else ():
-            for seed in itertools.count():
+            for seed in itertools.islice(itertools.count(), self.first_seed, self.stop_seed):
                 folder = RunFolder(runs / name_of(cell, seed, asked))
                 if folder.path.name not in known or not is_finished(folder, configured(cell, seed, asked)):
                     break

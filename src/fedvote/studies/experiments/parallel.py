@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -24,14 +24,18 @@ class Task:
     device: str
 
 
-def run_all(tasks: Sequence[Task], jobs: int) -> None:
-    """Run every task to its end, so many at a time; tasks with the same folder once. The first error is raised."""
+def run_all(tasks: Sequence[Task], jobs: int) -> Iterator[int]:
+    """Run every task to its end, so many at a time; tasks with the same folder once. The first error is raised.
+
+    Yields the number of finished tasks after each of them.
+    """
     once = list({task.folder: task for task in tasks}.values())
     with ProcessPoolExecutor(jobs, get_context("spawn"), _one_thread) as pool:
         waiting = {pool.submit(_run, task): task for task in once}
         try:
             for done, future in enumerate(as_completed(waiting), start=1):
                 print(f"{done}/{len(once)} {waiting[future].title}: {future.result():.1%}", file=sys.stderr, flush=True)
+                yield done
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

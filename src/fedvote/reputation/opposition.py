@@ -1,0 +1,149 @@
+"""Two camps that pull against each other, in the agreement of ballots pooled over rounds.
+
+Clients that train on wrong labels vote as carefully as honest ones. But both camps undo each other's work in every
+round: members of a camp agree, and members of different camps disagree. Let a_ij be the mean cosine between the
+innovations of clients i and j in the rounds in which both voted. Two camps explain the share
+
+    R^2 = 1 - residual / total
+
+of the variance of all a_ij, if each pair is predicted by its mean over pairs within a camp, or between camps. Honest
+clients with few classes differ in many directions, and two camps explain little. One round has much noise, and the
+first rounds have more in common than the camps dispute, so that sums over rounds show more than a round can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedvote.core import State
+from fedvote.reputation.gaps import running_sum
+
+MOST_CLIENTS = 1024  # whose pairs are remembered
+FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots explain as much
+FEWEST_MEMBERS = 2  # a single client has no camp
+KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn the same, shall not count for long
+EXPLAINED = (0.15, 4.0)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
+LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
+
+
+def no_pairs(clients: int) -> State:
+    """The memory before round 1: sums of cosines, and of the rounds in which both voted; and who was an opponent."""
+    columns = clients if clients <= MOST_CLIENTS else 0
+    pairs = {"agreed": torch.zeros(clients, columns), "met": torch.zeros(clients, columns)}
+    return {**pairs, "opposed": torch.zeros(clients)}
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How much the clients of a round agree, and the votes that decide which of two camps is the majority."""
+
+    alike_nn: Tensor  # mean cosine of each pair of the round's n ballots
+    heads_n: Tensor
+    absent_An: Tensor  # the same of each client outside of the round with each in it; NaN if they have never met
+    heads_A: Tensor
+    half: float  # of the round's heads
+
+    def outnumber(self, camp: Tensor, others: Tensor) -> bool:
+        """Whether a camp has most heads, also with the absent clients that have met both camps.
+
+        Of these, only those support it that agreed with the camp and hardly with the others.
+        """
+        with_A, without_A = self.absent_An[:, camp].nanmean(1), self.absent_An[:, others].nanmean(1)
+        met_A = ~(with_A - without_A).isnan()
+        supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
+        return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
+
+
+def remembered(memory: State, clients_n: Tensor, alike_nn: Tensor) -> State:
+    """The memory of pairs after a round."""
+    agreed_NN, met_NN = memory["agreed"], memory["met"]
+    if not agreed_NN.shape[1]:
+        return {"agreed": agreed_NN, "met": met_NN}
+    cells = clients_n[:, None].expand(-1, len(clients_n)), clients_n.expand(len(clients_n), -1)
+
+    # s_ij <- s_ij / 2 + a_ij, and the same for the number of rounds
+    agreed_nn = KEPT * agreed_NN[cells] + alike_nn.to(agreed_NN)
+    met_nn = KEPT * met_NN[cells] + 1
+    return {"agreed": agreed_NN.index_put(cells, agreed_nn), "met": met_NN.index_put(cells, met_nn)}
+
+
+def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor, half: float) -> Pairs:
+    """The pairs of a round, from the memory after it; if pairs are not remembered, those of the round alone."""
+    clients_n = clients_n.cpu()
+    if not memory["agreed"].shape[1]:
+        nobody_An = torch.empty((0, len(clients_n)), dtype=torch.float64)
+        return Pairs(alike_nn, heads_N[clients_n], nobody_An, heads_N[:0], half)
+    mean_NN = (memory["agreed"] / memory["met"]).double().cpu()
+    absent = torch.ones(len(heads_N), dtype=torch.bool).index_fill(0, clients_n, False)
+    mean_Nn = mean_NN[:, clients_n]
+    return Pairs(mean_Nn[clients_n], heads_N[clients_n], mean_Nn[absent], heads_N[absent], half)
+
+
+def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
+    """(K,) which of the known opponents go on as before.
+
+    While they are left out, nobody undoes their work: they agree with each other, and no longer disagree with all
+    others, but have little in common with them. Opponents who repent agree with everybody alike.
+    """
+    if int(known_K.sum()) < FEWEST_MEMBERS or bool(known_K.all()):
+        return torch.zeros_like(known_K)
+    with_known_K = (alike_KK[:, known_K].sum(1) - alike_KK.diagonal()) / (known_K.sum() - 1)
+    return known_K & (alike_KK[:, ~known_K].mean(1) < LOYAL * with_known_K)
+
+
+def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
+    """The larger of two camps that oppose each other among the ballots `inside`; None if there are no such camps."""
+    K = len(inside)
+    if K < FEWEST_BALLOTS:
+        return None
+    alike_KK = pairs.alike_nn[inside][:, inside]
+    order_K = disputed_direction(alike_KK).argsort()
+    share, cut = explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : K - FEWEST_MEMBERS].max(0)
+    split = int(cut) + FEWEST_MEMBERS
+    sides = order_K[:split].sort().values, order_K[split:].sort().values
+    if share < EXPLAINED[0] + EXPLAINED[1] / K or not disagree(alike_KK, *sides):
+        return None
+    one, other = (inside[side] for side in sides)
+    return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
+
+
+def disputed_direction(alike_KK: Tensor) -> Tensor:
+    """(K,) positions of the ballots along their largest difference; ballots have nothing in common with themselves."""
+    K = len(alike_KK)
+    pairs_KK = alike_KK.clone().fill_diagonal_(float(alike_KK.sum() - alike_KK.trace()) / (K * (K - 1)))
+    mean_K = pairs_KK.mean(0)
+
+    # J A J u = lambda u, J = I - 1/K
+    vectors_KK: Tensor = torch.linalg.eigh(pairs_KK - mean_K - mean_K[:, None] + mean_K.mean())[1]
+    return vectors_KK[:, -1]
+
+
+def explained(alike_KK: Tensor) -> Tensor:
+    """(K - 1,) R^2 of two camps, the first n ballots and the others, for n = 1 .. K - 1."""
+    K = len(alike_KK)
+    pairs_KK = alike_KK.clone().fill_diagonal_(0)
+    count, total, squares = K * (K - 1), pairs_KK.sum(), pairs_KK.square().sum()
+    n_n = torch.arange(1, K, dtype=torch.float64)
+
+    # sums over pairs within the first n, and over pairs of a ballot of the first n with one of the others
+    inside_n = running_sum(running_sum(pairs_KK).T).diagonal()[:-1]
+    between_n = 2 * (running_sum(pairs_KK.sum(0))[:-1] - inside_n)
+    of_between_n = 2 * n_n * (K - n_n)
+    within_n, of_within_n = total - between_n, count - of_between_n
+
+    # variance between both kinds of pairs / variance of all pairs
+    gained_n = within_n.square() / of_within_n + between_n.square() / of_between_n - total.square() / count
+    return gained_n / (squares - total.square() / count).clamp_min(1e-12)
+
+
+def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
+    """Whether two camps pull against each other, and every ballot agrees more with its own camp than with the other."""
+    between_mn = alike_KK[camp][:, others]
+    within_m, within_n = (
+        (alike_KK[own][:, own].sum(1) - alike_KK.diagonal()[own]) / (len(own) - 1) for own in (camp, others)
+    )
+    margins = torch.cat([within_m - between_mn.mean(1), within_n - between_mn.mean(0)])
+    return float(between_mn.mean()) < 0 and float(margins.min()) > 0

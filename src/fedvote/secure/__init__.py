@@ -1,0 +1,14 @@
+"""What the server may see of ballots, by name: each of them, or their tally alone. See docs/secure-tally.md."""
+
+from __future__ import annotations
+
+from fedvote.secure.in_the_clear import InTheClear
+from fedvote.secure.secrecy import Secrecy
+from fedvote.secure.secure_tally import SecureTally
+
+SECRECIES: dict[str, type[Secrecy]] = {
+    "none": InTheClear,
+    "tally": SecureTally,
+}
+
+__all__ = ["SECRECIES", "InTheClear", "Secrecy", "SecureTally"]

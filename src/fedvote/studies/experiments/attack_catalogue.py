@@ -1,0 +1,58 @@
+"""Every attack of the catalogue, with the settings among which a search finds the worst."""
+
+from __future__ import annotations
+
+Settings = tuple[str, ...]
+
+
+def shares(attack: str, *percents: float) -> dict[str, Settings]:
+    """Settings of an attack by the share of its votes."""
+    return {f"{percent:g} %": (f"attack={attack}", f"attack.share={percent / 100:g}") for percent in percents}
+
+
+def of_layer(place: str, weights: str, *percents: float) -> dict[str, Settings]:
+    """Settings of the attack on one layer of the digits' network."""
+    found = shares("layer", *percents).items()
+    return {f"{share} of the {place}": (*settings, f'attack.layers=["{weights}"]') for share, settings in found}
+
+
+def part_time(intention: str, every: int, *more: str) -> Settings:
+    return ("attack=part-time", f"attack.intention={intention}", f"attack.every={every}", *more)
+
+
+CATALOGUE: dict[str, dict[str, Settings]] = {
+    "inverse": {"all votes": ("attack=inverse",)},
+    "label-flip": {
+        "mirrored": ("attack=label-flip",),
+        "random pairs": ("attack=label-flip", "attack.pairs=random"),
+    },
+    "random": {"all votes": ("attack=random",)},
+    "omniscient": {"all votes": ("attack=omniscient",)},
+    "partial": shares("partial", 50, 30, 10, 5),
+    "layer": {
+        **of_layer("first", "0.*", 100, 50, 25, 10),
+        **of_layer("second", "4.*", 100, 10),
+        **of_layer("third", "9.*", 100, 10),
+    },
+    "copycat": {
+        **shares("copycat", 100, 10, 3, 1, 0.5),
+        "of 6": ("attack=copycat", "attack.victims=6"),
+    },
+    "disagreeing-copycat": shares("disagreeing-copycat", 100, 30, 10),
+    "low-agreement": shares("low-agreement", 20, 10, 5, 2),
+    "vulnerable-votes": shares("vulnerable-votes", 100, 20, 5),
+    "ladder": shares("ladder", 50, 30, 10),
+    "insider": {name: ("attack=insider", f"attack.flip={name}") for name in ("weakest", "strongest")},
+    "sleeper": {f"from round {wakes}": ("attack=sleeper", f"attack.wakes={wakes}") for wakes in (4, 10)},
+    "part-time": {
+        "omniscient, every 2nd round": part_time("omniscient", 2),
+        "layer, every 3rd round": part_time("layer", 3),
+        "label-flip, every 2nd round": part_time("label-flip", 2),
+        "low-agreement, from round 10": part_time("low-agreement", 1, "attack.starts=10"),
+    },
+    "team": {"of three": ("attack=team",)},
+    "colluders": {"inverse": ("attack=colluders",)},
+    "min-max": {name: ("attack=min-max", f"attack.flip={name}") for name in ("weakest", "strongest")},
+    "a-little-is-enough": {"by formula": ("attack=a-little-is-enough",)},
+    "inner-product": {"half a step": ("attack=inner-product",)},
+}

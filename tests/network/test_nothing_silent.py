@@ -1,0 +1,188 @@
+"""What a user brings is honoured, or named in one sentence: frozen and computed weights, buffers, tokens, losses."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import orthogonal, spectral_norm, weight_norm
+
+import fedvote
+from fedvote import Doubt, FedAvg, FedPAQ, FedVote
+from fedvote.core import Dataset
+from fedvote.errors import ConfigError, ModelError
+from fedvote.method import Method
+from fedvote.methods import Eden
+from fedvote.network.network import Network
+
+
+def points(tokens: bool = False) -> Dataset:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 240)
+    x = rng.integers(0, 4, (240, 6)) + 4 * y[:, None] if tokens else 2 * np.eye(6)[y] + rng.normal(size=(240, 6))
+    return fedvote.from_arrays(x[:200], y[:200], x[200:], y[200:])
+
+
+def mlp(outputs: int = 3) -> nn.Sequential:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, outputs))
+
+
+def trained(network: nn.Module, data: Dataset, method: Method, **options: Any) -> tuple[nn.Module, float]:
+    run = fedvote.simulate(network, data, method, clients=2, rounds=3, steps=10, batch=20, device="cpu", **options)
+    *_, last = run
+    return run.deployed(last), next(last.record[name] for name in ("accuracy", "r2") if name in last.record)
+
+
+@pytest.mark.parametrize(
+    "method", [FedVote(), FedVote(train_float=True), FedVote(train_float=True, float_levels=7), FedAvg(), FedPAQ()]
+)
+def test_weights_that_the_user_froze_stay(method: Method) -> None:
+    network = mlp()
+    network[0].requires_grad_(False)
+    after, _ = trained(network, points(), method)
+    torch.testing.assert_close(after[0].weight, network[0].weight)  # type: ignore[index]
+    assert not torch.equal(after[2].weight, network[2].weight)  # type: ignore[index, arg-type]
+
+
+def test_a_method_that_moves_every_weight_says_so_of_frozen_ones() -> None:
+    network = mlp()
+    network[0].requires_grad_(False)
+    with pytest.warns(Doubt, match=r"0.bias, 0.weight: requires_grad is False, but Eden moves every weight.* fedavg"):
+        fedvote.simulate(network, points(), Eden(), clients=2)
+
+
+def test_a_network_that_is_frozen_as_a_whole_trains() -> None:
+    network = mlp().requires_grad_(False)
+    assert not Network(network, start="given").frozen
+
+
+class Normalised(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(6, 16), nn.Linear(16, 3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 5 * F.linear(F.normalize(self.body(x).relu()), F.normalize(self.head.weight))
+
+
+class OneHot(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(12, 16, bias=False), nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(F.one_hot(x.long(), 12).float().mean(1)).relu())  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("make", [Normalised, OneHot])
+def test_the_last_layer_is_found_if_its_weight_is_computed_or_the_input_has_no_gradient(
+    make: Callable[[], nn.Module],
+) -> None:
+    assert [slot.name for slot in Network(make(), shape=(6,)).voted] == ["body.weight"]
+
+
+@pytest.mark.parametrize("wrap", [weight_norm, orthogonal], ids=["weight_norm", "orthogonal"])
+def test_float_methods_train_computed_weights_and_votes_name_the_fix(wrap: Callable[..., nn.Module]) -> None:
+    network = mlp()
+    network[2] = wrap(network[2])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "There is a performance drop")
+        assert trained(network, points(), FedAvg(lr=0.03))[1] > 0.6
+    with pytest.raises(ModelError, match=r"2 .* computes its weights .*: call .*remove_parametrizations"):
+        fedvote.simulate(network, points())
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = mlp()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1  # type: ignore[operator, assignment]
+        return self.body(x)  # type: ignore[no-any-return]
+
+
+class OfDict(Counting):
+    def forward(self, x: dict[str, Tensor]) -> Tensor:  # type: ignore[override]
+        return self.body(x["inputs"])  # type: ignore[no-any-return]
+
+
+class Detached(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x).detach()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (Counting, "the forward pass changes calls, which clients would share"),
+        (lambda: nn.Sequential(spectral_norm(nn.Linear(6, 3))), r"the forward pass changes 0.parametrizations.* _?"),
+        (OfDict, "it is called with one tensor, a batch of inputs: wrap a network that takes a dict"),
+        (Detached, "the network's output has no gradient, so nothing can train"),
+        (lambda: nn.DataParallel(mlp()), "is a DataParallel, .*: pass network.module"),
+    ],
+)
+def test_a_network_that_cannot_train_gets_one_sentence(make: Callable[[], nn.Module], sentence: str) -> None:
+    with pytest.raises(ModelError, match=sentence) as refusal:
+        fedvote.simulate(make(), points(), FedAvg())
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(12, True), (11, False)])
+def test_a_token_outside_an_embedding_is_found_before_training(rows: int, fits: bool) -> None:
+    network = OneHot()
+    network.forward = lambda x: network.head(network.table(x.long()).mean(1))  # type: ignore[method-assign, operator]
+    network.table = nn.Embedding(rows, 16)
+    if fits:
+        fedvote.simulate(network, points(tokens=True), FedAvg(), clients=2, batch=8)
+    else:
+        with pytest.raises(ModelError, match=r"examples of the training data .* from 0 to 11: an embedding"):
+            fedvote.simulate(network, points(tokens=True), FedAvg(), clients=2, batch=8)
+
+
+def stepwise(outputs: Tensor, targets: Tensor) -> Tensor:
+    loss = F.cross_entropy(outputs, targets)
+    return loss if loss > 0.1 else 2 * loss
+
+
+def test_a_loss_that_depends_on_its_value_trains_client_by_client() -> None:
+    run = fedvote.simulate(mlp(), points(), FedAvg(lr=0.01), loss=stepwise, clients=2, rounds=1, device="cpu")
+    assert not run.federation.network.stackable and len(list(run)) == 1
+    assert "this network or its loss cannot run as a stack" in str(run.federation.summary()).replace("\n", " ")
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_a_loss_of_ones_own_gets_outputs_and_targets_of_one_shape(column: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(240, 6))
+    y = x @ rng.normal(size=6) / 3
+    y = y[:, None] if column else y
+    data = fedvote.from_arrays(x[:200], y[:200], x[200:], y[200:], task="regression")
+    shapes = set()
+
+    def squared(outputs: Tensor, targets: Tensor) -> Tensor:
+        shapes.add(outputs.ndim == targets.ndim == 1)
+        return (outputs - targets).square().mean()
+
+    assert trained(mlp(1), data, FedAvg(lr=0.01), loss=squared)[1] > 0.5 and shapes == {True}
+    with pytest.raises(ConfigError, match=r"fails on outputs of shape \(100,\) and targets of .* \(100,\)"):
+        fedvote.simulate(mlp(1), data, loss=lambda outputs, targets: (outputs[:, 0] - targets).mean())
+
+
+def test_float64_weights_that_are_rounded_are_named() -> None:
+    network = mlp().double()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Network(network, start="given")  # all of them are float32 numbers
+    nn.init.constant_(next(network.parameters()), 0.1)
+    with pytest.warns(Doubt, match=r"0.weight: float64 weights are rounded to float32"):
+        Network(network, start="given")
