@@ -75,7 +75,7 @@ def test_every_attack_takes_votes_and_floats_in_one_message(attack: str) -> None
 def test_messages_that_do_not_compare_are_not_put_together(name: str, attack: str) -> None:
     """Refused before round 1, by the names of both, with what to use instead."""
     method, kind = METHODS[name], ATTACKS[attack]
-    alone = "nothing, inverse, label-flip, random, partial, layer, sleeper, backdoor"
+    alone = "nothing, inverse, label-flip, random, partial, layer, sleeper, backdoor, rotated"
     with pytest.raises(
         ConfigError, match=rf"attack {kind.__name__} .* {method.__name__} .* single messages: {alone}; or"
     ):
