@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
 
-.PHONY: demo dev test test-flower test-paper test-wheel lint types unit numbers bench fuzz wheel clean
+.PHONY: demo dev test test-examples test-flower test-paper test-wheel lint types unit numbers bench fuzz wheel clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
@@ -17,6 +17,10 @@ demo: $(DEMO)
 dev: $(DEV)
 
 test: lint types unit
+
+# the examples that start several programs: half a minute
+test-examples: $(DEV)
+	$(BIN)/pytest -m slow --numprocesses auto --maxprocesses 2 tests/test_examples.py
 
 # real servers and clients as separate programs, over TLS: some minutes
 test-flower: $(DEV)

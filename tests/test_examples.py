@@ -30,6 +30,7 @@ def test_a_method_of_ones_own_learns_and_resumes(tmp_path: Path) -> None:
     assert 1.6 < records[-1]["uplink_bits_per_weight"] < 1.8
 
 
+@pytest.mark.slow
 def test_a_trained_network_is_fine_tuned() -> None:
     script = [sys.executable, str(EXAMPLES / "fine_tune.py")]
     said = subprocess.run(script, check=True, capture_output=True, text=True).stdout
@@ -38,6 +39,7 @@ def test_a_trained_network_is_fine_tuned() -> None:
     assert fedavg > 97 and fedvote > anew + 5
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_a_network_goes_onto_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of the README, with fewer rounds."""

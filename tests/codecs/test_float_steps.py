@@ -77,3 +77,15 @@ def test_cut_and_altered_payloads_are_refused() -> None:
     for each_one in [*wrong, payload[:5] + b"\x81" + payload[6:], payload[:5] + b"\x7f" + payload[6:]]:
         with pytest.raises(WireError):
             codec.decode(each_one)
+
+
+def test_floats_are_refused_where_the_sender_must_have_sent_steps() -> None:
+    reference = torch.linspace(-1, 1, 600)
+    x = reference - 2.0**-6 * torch.arange(600).remainder(3)
+    whole = FloatSteps(600, 7).encode(x)
+    assert torch.equal(FloatSteps(600, 7, reference).decode(whole), x)  # a server may not know who has the reference
+    with pytest.raises(WireError, match="all floats, where their steps would do"):
+        FloatSteps(600, 7, reference, shared=True).decode(whole)
+    other = torch.randn(600, generator=torch.Generator().manual_seed(0))
+    strict = FloatSteps(600, 7, reference, shared=True)
+    assert torch.equal(strict.decode(strict.encode(other)), other)  # no steps reach these

@@ -155,7 +155,8 @@ def test_votes_are_found_whichever_axis_is_that_of_outputs(tmp_path: Path, votes
     upwards = nn.Sequential(upwards, nn.Flatten(), nn.Linear(6 * 10 * 10, 4))
     groups = nn.Sequential(nn.ConvTranspose2d(6, 8, 3, groups=2), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten())
     groups = nn.Sequential(groups, nn.Linear(8 * 8 * 8, 4))
-    for module, shape in ((sequence, (3, 8)), (upwards, (3, 6, 6)), (groups, (6, 6, 6))):
+    cases = ((sequence, (3, 8)), (upwards, (3, 6, 6)), (groups, (6, 6, 6)))
+    for module, shape in cases if votes == "binary" else cases[2:]:  # alphabets differ in their values alone
         network, x = deployed(module, votes, shape, torch.float32), inputs(shape, torch.float32, 200)
         plain = export_onnx(network, tmp_path / "plain.onnx")
         integers = export_onnx(network, tmp_path / "int8.onnx", int8=x)

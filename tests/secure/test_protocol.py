@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from fedvote.errors import WireError
+from fedvote.randomness import Key
 from fedvote.secure.client_steps import SESSIONS, Answered, help_unmask, mask_ballot
+from fedvote.secure.in_process import seeded
 from fedvote.secure.messages import (
     BALLOT,
     HEAD,
@@ -174,12 +176,24 @@ def test_a_client_answers_one_list_of_voters_a_session() -> None:
     assert round.shares(0, first) == answer  # the same list again: the answer may have been lost
     other = parties(6)
     other.vote(without=[4])
-    with pytest.raises(WireError, match="a second list of voters in one session"):
+    with pytest.raises(WireError, match="a second request in one session"):
         round.shares(0, other.server.request(0))
 
 
+def test_a_client_does_not_answer_the_same_list_with_other_bundles() -> None:
+    """A server that got two ballots of one client in a session could ask for the own seeds of both."""
+    round, again = parties(6), parties(6)
+    round.vote()
+    round.shares(0, round.server.request(0))
+    again.entropy = lambda client: seeded(Key(1, 1, client), "shares")  # type: ignore[method-assign]
+    again.vote()
+    assert again.session.id == round.session.id
+    with pytest.raises(WireError, match="a second request in one session"):
+        round.shares(0, again.server.request(0))
+
+
 def test_a_client_helps_in_few_sessions_of_a_round() -> None:
-    answered, voters = Answered(), frozenset(range(3))
+    answered, voters = Answered(), b"a request"
     terms = Terms("a run", 1)
     sessions = [Session(terms, 5, bytes([number]) * 16, (0, 1, 2)) for number in range(SESSIONS + 1)]
     for session in sessions[:-1]:

@@ -35,6 +35,7 @@ class FloatSteps(Codec):
     count: int
     limit: int  # the highest level
     reference: Tensor | None = None  # (count,) the receiver's floats
+    shared: bool = False  # the sender has the reference for certain: floats are refused where steps would do
 
     @property
     def plain_bits(self) -> float:
@@ -51,7 +52,10 @@ class FloatSteps(Codec):
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         mode, rest = payload[:1], payload[1:]
         if mode == ALL:
-            return Float32(self.count).decode(rest, device)
+            x = Float32(self.count).decode(rest, device)
+            if self.shared and self._steps(x) is not None:  # a message has one encoding
+                raise WireError("all floats, where their steps would do")
+            return x
         if mode != STEPS:
             raise WireError(f"{len(payload)} bytes are neither floats nor steps of floats")
         reference, rest = read_reference(rest, self.reference)

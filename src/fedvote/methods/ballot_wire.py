@@ -53,7 +53,7 @@ class BallotWire(Wire):
         if self.entropy:
             uneven = self.levels.arcsine(int(down["levels"]) + 1)
             votes = ballot_codec(self.alphabet, down, key, self.levels.values().double().numpy() if uneven else None)
-        return {"votes": votes, **{name: self._floats(down[name]) for name in self.floats_up}}
+        return {"votes": votes, **{name: self._floats(down[name], shared=True) for name in self.floats_up}}
 
     def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         level: Codec
@@ -76,9 +76,9 @@ class BallotWire(Wire):
         whole = self.floats_down == self.floats_up and not self.float_levels
         return self._floats(reference) if whole else IfChanged(self._floats(reference), reference)
 
-    def _floats(self, reference: Tensor | None) -> Codec:
+    def _floats(self, reference: Tensor | None, shared: bool = False) -> Codec:
         few = self.float_levels
-        return FloatSteps(self.network.F, few, reference) if few else Float32(self.network.F)
+        return FloatSteps(self.network.F, few, reference, shared) if few else Float32(self.network.F)
 
     def _few_levels(self, reference: Message | None, key: Key | None) -> Codec:
         D = self.network.D

@@ -30,16 +30,20 @@ SESSIONS = 3  # of one round that a client helps in: an honest server may have t
 
 @dataclass(frozen=True)
 class Answered:
-    """The lists of voters that a client has answered, by session, so that it answers no second list."""
+    """The requests that a client has answered, one a session, so that it answers no second one.
 
-    lists: Mapping[str, str] = field(default_factory=dict)  # "round/session" -> hash of the list
+    A second list of voters would reveal both kinds of shares of one client. The same list with other bundles would
+    reveal two own seeds of one client: of two ballots that it sent in one session.
+    """
 
-    def answering(self, session: Session, voters: frozenset[int]) -> Answered:
-        """With one more list; WireError if this list must not be answered."""
-        prefix, listed = f"{session.round}/", hashlib.sha256(repr(sorted(voters)).encode()).hexdigest()
+    lists: Mapping[str, str] = field(default_factory=dict)  # "round/session" -> hash of the request
+
+    def answering(self, session: Session, request: bytes) -> Answered:
+        """With one more request; WireError if it must not be answered. The same request may come again."""
+        prefix, listed = f"{session.round}/", hashlib.sha256(request).hexdigest()
         name = prefix + session.id.hex()
         if self.lists.get(name, listed) != listed:
-            raise WireError("a second list of voters in one session: both kinds of shares would unmask a ballot")
+            raise WireError("a second request in one session: two kinds of shares, or of seeds, would unmask a ballot")
         earlier = [other for other in self.lists if other.startswith(prefix) and other != name]
         if len(earlier) >= SESSIONS:
             raise WireError(f"a session of round {session.round} beyond the {SESSIONS} that a client helps in")
@@ -78,7 +82,7 @@ def help_unmask(
     """The answer to a list of voters: shares of voters' own seeds, and of their seeds with clients that are missing."""
     session, keys, voters, bundles = read_voters(request, terms, client)
     session.check_voters(voters)
-    answered = answered.answering(session, voters)
+    answered = answered.answering(session, request)
     secrets = _secrets(key, session, client, keys, witness)
     shares: dict[int, list[int]] = {}
     for voter, sealed in bundles.items():

@@ -2,7 +2,7 @@
 
 The server is Flower's SuperLink with fedvote's app. The clients are threads of this process: each has a SuperNode's own
 connection, and takes turns with fedvote's client; at most eight turns at a time. With churn, a fifth of the clients
-changes after each round: they leave without a word, come back, or are new. `grown_*` compares the last round with the
+changes after each round: they leave, come back, or are new. `grown_*` compares the last round with the
 tenth: megabytes of the server's app, of the SuperLink and of its database, and files in the folder of the run.
 """
 
