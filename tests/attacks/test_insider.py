@@ -125,3 +125,11 @@ def test_which_votes_are_flipped_is_one_of_two_words() -> None:
     assert read("quickstart", ["attack=insider", "attack.flip=strongest"]).attack == Insider("strongest")
     with pytest.raises(ConfigError, match=re.escape("flip is 'most', expected one of: weakest, strongest")):
         Insider(flip="most")  # type: ignore[arg-type]
+
+
+def test_an_insider_knows_the_numbers_by_which_all_clients_round_so_that_the_server_finds_what_it_found() -> None:
+    settings = ["rounds=1", "method.reputation=camps", "attack=insider", "federation.hostile=3", "local.steps=5"]
+    planned = federation(read("quickstart", settings), "cpu", None)
+    *_, snapshot = Simulation(planned).run(None)
+    weights = {int(client): weight for client, weight in snapshot.record["vote_weight"].items()}
+    assert all(weights[client] > 0 for client in planned.hostile)

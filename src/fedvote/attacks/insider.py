@@ -19,9 +19,20 @@ from fedvote.attacks.collusion import Flip, alphabet_of, flips
 from fedvote.attacks.min_max import pushed
 from fedvote.contracts import check_choices
 from fedvote.core import Message
+from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Uniform
 
 HALVINGS = 12  # steps of the search for the number of flips
+
+
+@dataclass(frozen=True)
+class KnownKeys(Key):
+    """The server's key as an insider knows it: without the secret of the run, but with every client's key."""
+
+    clients: tuple[Key, ...] = ()
+
+    def of(self, client: int) -> Key:
+        return next(key for key in self.clients if key.client == client)
 
 
 @dataclass(frozen=True)
@@ -66,10 +77,12 @@ class Insider(Attack):
         """Whether the server's rule gives every attacker a weight."""
         rule = seen.rule or Uniform()
         votes_KN = torch.cat([forged_HN, honest_GN])
-        clients = [key.client for key in (*seen.keys, *seen.honest_keys[: len(honest_GN)])]
+        keys = (*seen.keys, *seen.honest_keys[: len(honest_GN)])
+        clients = [key.client for key in keys]
         clients_K = torch.tensor(clients, device=votes_KN.device)
         start_N = seen.unmoved.get(name, torch.zeros_like(votes_KN[0], dtype=torch.float32))
         memory = {part: values.to(votes_KN.device) for part, values in rule.init(max(clients) + 1).items()}
         layers = tuple(part.stop - part.start for part in seen.layers.values()) if rule.by_layer else ()
         ballots = Ballots(votes_KN, clients_K, start_N, alphabet_of(votes_KN), layers)
-        return bool((rule.judge(memory, ballots, seen.shared).soft_K[: len(forged_HN)] > 0).all())
+        known = KnownKeys(keys[0].seed, keys[0].round, clients=keys)
+        return bool((rule.judge(memory, ballots, known).soft_K[: len(forged_HN)] > 0).all())
