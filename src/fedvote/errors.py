@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 """The terminal codes that colour text."""
@@ -37,6 +38,11 @@ def reason(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return COLOUR.sub("", str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def some(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 class NoReferenceError(WireError):

@@ -28,6 +28,7 @@ from fedvote.errors import Doubt
 from fedvote.fitting_parts import (
     check_attack,
     check_batches,
+    check_finite,
     check_frozen,
     check_kinds,
     check_owned,
@@ -123,6 +124,7 @@ class Federation:
         functional = Network(
             network, plan.seed, keep_float, loss, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
         )
+        check_finite(functional)
         functional.check(data.shape, len(data.classes), data.task)
         for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
             try_values(functional, examples, name)
@@ -189,7 +191,7 @@ class Federation:
         bits = 1.0 if values <= {-1, 1} else 1.6 if values <= {-1, 0, 1} else 32.0
         down = {name: value.cpu() for name, value in method.broadcast(state).items()}
         uplink = method.wire(network).up(down, self.key(1, 0))
-        return summarise(network, self.plan.seed, uplink, bits, method.float_only, self.trains_float)
+        return summarise(network, self.plan.seed, uplink, bits, method, self.trains_float)
 
     @property
     def trains_float(self) -> bool:

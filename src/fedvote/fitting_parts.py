@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.core import Dataset
-from fedvote.errors import ConfigError, Doubt
+from fedvote.errors import ConfigError, Doubt, some
 from fedvote.method import Merge, Method
 from fedvote.methods import METHODS
 from fedvote.network.network import Network
@@ -99,12 +99,27 @@ def check_poison(attack: Attack, data: Dataset) -> None:
         )
 
 
+def check_finite(network: Network) -> None:
+    """Refuse initial weights that are NaN or infinite: no round would mend them."""
+    bad = [
+        slot.name
+        for slots, flat in ((network.voted, network.start.voted), (network.floats, network.start.floats))
+        for slot in slots
+        if not flat[slot.start : slot.stop].isfinite().all()
+    ]
+    if bad:
+        raise ConfigError(
+            f"the initial weights of {some(bad)} have NaN or infinite numbers, expected finite ones: give weights from "
+            'before they diverged, or use start="seed" to draw weights anew'
+        )
+
+
 def check_frozen(method: Method, network: Network) -> None:
     """Warn if weights that the user froze will move."""
     if network.frozen and not method.keeps_frozen:
         keep = ", ".join(name for name, kind in METHODS.items() if kind.keeps_frozen)
         warnings.warn(
-            f"{', '.join(sorted(network.frozen)[:4])}: requires_grad is False, but {type(method).__name__} moves every "
+            f"{some(sorted(network.frozen))}: requires_grad is False, but {type(method).__name__} moves every "
             f"weight; methods that keep them: {keep}",
             Doubt,
             stacklevel=4,

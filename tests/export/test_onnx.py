@@ -16,13 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from fedvote import FedAvg, Federation, FedVote, Plan, load_network, save_network
 from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import export_c
+from fedvote.export.c.program import Program
 from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import export_onnx, outputs
+from fedvote.method import Method
 from fedvote.models import make_model
 from fedvote.network.network import Network
 from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
+from tests.toy import dataset
 
 
 def answers(path: Path, x: Tensor) -> NDArray[Any]:
@@ -42,6 +46,17 @@ def test_the_file_answers_as_the_network_does(tmp_path: Path, case: str, votes: 
     assert made.agreement == 1 and made.nbytes == made.path.stat().st_size
     voted = sum(slot.size for slot in Network(make()).voted)
     assert made.votes == (voted if votes in VALUES else 0)
+
+
+@pytest.mark.parametrize(("method", "votes"), [(FedVote(), 6 * 16), (FedAvg(), 0)], ids=["fedvote", "fedavg"])
+def test_a_frozen_weight_of_zeros_is_no_vote(tmp_path: Path, method: Method, votes: int) -> None:
+    module = nn.Sequential(nn.Linear(6, 16), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
+    nn.init.zeros_(module[1].weight)  # type: ignore[arg-type]
+    module[1].requires_grad_(False)
+    federation = Federation.of(module, dataset(), method, Plan.of(clients=5, rounds=1, batch=8), device="cpu")
+    network = load_network(save_network(tmp_path, federation, federation.start()), module)
+    assert export_onnx(network, tmp_path / "network.onnx").votes == votes
+    assert Program(network, "network").votes == votes
 
 
 @pytest.mark.parametrize(("votes", "a_byte"), [("binary", 8), ("ternary", 5)])

@@ -82,6 +82,13 @@ def test_a_file_of_weights_is_a_start(save: Callable[..., None], ending: str, tm
         assert torch.equal(made.network.start.voted, voted)
 
 
+def test_a_start_needs_no_running_statistics() -> None:
+    parameters = {name: value.detach() for name, value in module(7).named_parameters()}
+    assert parameters.keys() < module(7).state_dict().keys()
+    bare, whole = (federation(FedAvg(), start=start).network for start in (parameters, module(7).state_dict()))
+    assert bare.starts_as(whole)
+
+
 def changed(name: str, value: Tensor | None) -> dict[str, Tensor]:
     weights = {key: tensor for key, tensor in module().state_dict().items() if key != name}
     return weights if value is None else {**weights, name: value}

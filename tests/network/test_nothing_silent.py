@@ -52,10 +52,61 @@ def test_weights_that_the_user_froze_stay(method: Method) -> None:
     assert not torch.equal(after[2].weight, network[2].weight)  # type: ignore[index, arg-type]
 
 
+@pytest.mark.parametrize("method", [FedVote(), FedAvg()])
+def test_weights_that_the_user_froze_stay_as_the_seed_draws_them(method: Method) -> None:
+    network = mlp()
+    network[0].requires_grad_(False)
+    run = fedvote.simulate(network, points(), method, clients=2, rounds=2, batch=20, device="cpu", start="seed")
+    made = run.federation.network
+    drawn = Network(mlp(), run.federation.plan.seed)
+    assert "0.weight" not in {slot.name for slot in made.voted}
+    *_, last = run
+    found = run.deployed(last)[0].weight.flatten()  # type: ignore[index]
+    assert torch.equal(found, drawn.start.voted[: len(found)])
+
+
+def test_the_seed_leaves_norms_out_of_the_frozen_weights() -> None:
+    network = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 8), nn.Linear(8, 3))
+    network[:2].requires_grad_(False)
+    assert Network(network).frozen == {"0.weight", "0.bias"}
+    assert Network(network, start="given").frozen == {"0.weight", "0.bias", "1.weight", "1.bias"}
+
+
+@pytest.mark.parametrize("method", [FedVote(), FedAvg(), Eden()])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["2.weight", "4.bias"])
+@pytest.mark.parametrize("given", [True, False], ids=["module", "state dict"])
+def test_given_weights_that_are_no_numbers_are_named(method: Method, value: float, name: str, given: bool) -> None:
+    network = mlp()
+    with torch.no_grad():
+        network.get_parameter(name).view(-1)[1] = value
+    module, start = (network, "given") if given else (mlp(), network.state_dict())
+    with pytest.raises(ConfigError, match=rf'weights of {name} have NaN or infinite .* start="seed"'):
+        fedvote.simulate(module, points(), method, clients=2, start=start)
+
+
+@pytest.mark.parametrize("method", [FedVote(), FedAvg()])
+def test_names_that_contradict_each_other_are_one_sentence(method: Method) -> None:
+    with pytest.raises(ModelError, match=r"keep_float and vote both name 2.weight: leave it out of one"):
+        fedvote.simulate(mlp(), points(), method, clients=2, keep_float=["2", "4"], vote=["2"])
+    network = mlp()
+    network[0].requires_grad_(False)
+    with pytest.raises(ModelError, match=r"vote names '0', but 0.weight is frozen .*requires_grad_\(True\)"):
+        fedvote.simulate(network, points(), method, clients=2, vote=["0"])
+
+
+def test_vote_may_name_the_last_layer() -> None:
+    assert "4.weight" in {slot.name for slot in Network(mlp(), vote=["4"], shape=(6,)).voted}
+
+
 def test_a_method_that_moves_every_weight_says_so_of_frozen_ones() -> None:
     network = mlp()
     network[0].requires_grad_(False)
     with pytest.warns(Doubt, match=r"0.bias, 0.weight: requires_grad is False, but Eden moves every weight.* fedavg"):
+        fedvote.simulate(network, points(), Eden(), clients=2)
+    network[2].requires_grad_(False)
+    network[4].bias.requires_grad_(False)
+    with pytest.warns(Doubt, match=r"2.bias, 2.weight and 1 more: requires_grad"):
         fedvote.simulate(network, points(), Eden(), clients=2)
 
 

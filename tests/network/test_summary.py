@@ -9,7 +9,8 @@ import pytest
 from torch import nn
 
 from fedvote import FedAvg, FedPAQ, FedVote, simulate
-from fedvote.network.summary import FROZEN, TRAINED, VOTED, Summary
+from fedvote.methods import Eden, SignSGD
+from fedvote.network.summary import FROZEN, MOVED, TRAINED, VOTED, Summary
 from fedvote.report.html_tables import network_table
 from fedvote.report.run_page import Run, read_network
 from tests.toy import dataset, module
@@ -59,6 +60,51 @@ def test_large_frozen_weights_are_warned_of_with_the_key_that_changes_them() -> 
     assert "3.weight (32% of all weights) stay as they start: method.train_float=true" in warnings()
     assert not warnings(method=FedVote(train_float=True)) and not warnings(method=FedAvg())
     assert not warnings(keep_float=[])
+
+
+def probe() -> nn.Module:
+    network = module()
+    network[0].requires_grad_(False)  # type: ignore[index]
+    return network
+
+
+@pytest.mark.parametrize(
+    ("method", "role", "up"), [(FedAvg(), FROZEN, 32), (SignSGD(), MOVED, 1), (Eden(), MOVED, None)], ids=repr
+)
+@pytest.mark.filterwarnings("ignore::fedvote.Doubt")
+def test_a_frozen_body_is_frozen_or_moved_as_the_method_has_it(method: Any, role: str, up: float | None) -> None:
+    made = summary(method, probe())
+    assert {layer.name: layer.role for layer in made.layers} == {
+        "0.weight": role, "3.weight": TRAINED, "3.bias": TRAINED,
+    }  # fmt: skip
+    assert f"39 trained float, 72 {role}" in made.total
+    assert up is None or made.layers[0].bits_up == up
+    assert any("0.weight: requires_grad is False" in text for text in made.warnings) == (role == MOVED)
+
+
+@pytest.mark.parametrize("start", ["given", "seed"])
+def test_what_the_user_froze_is_frozen_under_fedvote(start: str) -> None:
+    for method in (FedVote(), FedVote(train_float=True)):
+        made = summary(method, probe(), keep_float=[], start=start)
+        roles = {layer.name: layer.role for layer in made.layers}
+        assert roles["0.weight"] == FROZEN and roles["3.weight"] == VOTED
+
+
+class Aside(nn.Module):
+    """A layer that forward never uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.aside, self.head = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(x).relu())
+
+
+def test_weights_that_forward_never_uses_are_warned_of_if_they_are_sent() -> None:
+    assert "aside.weight got no gradient in a trial run" in warnings(network=Aside())
+    assert "aside.weight, aside.bias got no" in warnings(network=Aside(), method=FedAvg())
+    assert "no gradient" not in warnings() + warnings(network=Aside(), keep_float=["aside", "head"])
 
 
 def test_norms_that_are_left_out_and_networks_that_are_slow_are_warned_of() -> None:

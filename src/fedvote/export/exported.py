@@ -23,7 +23,7 @@ AGREEMENT = 0.9  # share of inputs on which an int8 export must predict the netw
 class Exported:
     path: Path
     nbytes: int  # of the file; for C, of the program's constants
-    votes: int  # number of packed weights
+    votes: int  # number of packed weights that are votes
     agreement: float | None  # share of inputs with the network's class; None: not tested
 
 
@@ -40,6 +40,11 @@ def checked(network: Deployed, path: Path | str, ending: str) -> tuple[Deployed,
     if path.is_dir():
         raise ConfigError(f"{path} is a folder, expected a file in it, such as {path / f'network{ending}'}")
     return (copy.deepcopy(network).eval() if network.training else network), path
+
+
+def votes_among(packed: int, network: Deployed) -> int:
+    """How many of the packed weights are votes: a float weight of zeros is packed as well, but nobody voted on it."""
+    return packed if network.votes is None else min(packed, network.votes)
 
 
 def examples(network: Deployed, count: int) -> Tensor:

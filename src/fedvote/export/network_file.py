@@ -47,13 +47,15 @@ class Deployed(nn.Module):
         classes: Sequence[str],
         shape: Sequence[int],
         dtype: torch.dtype,
+        votes: int | None = None,
     ):
         """`mean` and `std`: of each channel in training, for uint8 after division by 255; empty: no scaling.
 
-        `shape` and `dtype`: of one stored input.
+        `shape` and `dtype`: of one stored input. `votes`: how many weights are votes, if it is known.
         """
         super().__init__()
         self.network, self.classes, self.shape, self.dtype = network, tuple(classes), tuple(shape), dtype
+        self.votes = votes
         self.register_buffer("mean", torch.tensor(mean))
         self.register_buffer("std", torch.tensor(std))
 
@@ -150,8 +152,9 @@ def load_network(
     with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
     ready = network.module(Weights(voted, floats), statistics)
-    dtype = DTYPES[about.dtype]
-    return Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype).eval().requires_grad_(False)
+    dtype, votes = DTYPES[about.dtype], network.D if about.packing != "float32" else 0
+    made = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
+    return made.eval().requires_grad_(False)
 
 
 @contextmanager

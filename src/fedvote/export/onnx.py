@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedvote.errors import ConfigError, FedVoteError, ModelError, reason
-from fedvote.export.exported import Exported, agreement, checked, examples
+from fedvote.export.exported import Exported, agreement, checked, examples, votes_among
 from fedvote.export.int8 import grouped_outputs, with_int8
 from fedvote.export.network_file import Deployed
 from fedvote.export.packing import BITS, Packed, pack
@@ -51,14 +51,14 @@ def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None)
         agreement(_outputs(model.SerializeToString(), x), network, x)  # a wrong float graph stays wrong
         with _explained("its graph cannot take 8-bit activations"):
             model, x = with_int8(model, INPUT, inputs.numpy()), inputs
-    votes = _pack_weights(model)
+    packed = _pack_weights(model)
     _describe(model, network)
     with _explained("its graph is not ONNX"):
         onnx.checker.check_model(model)
     content = model.SerializeToString()
     same = agreement(_outputs(content, x), network, x, exact=int8 is None)
     write(path, content)
-    return Exported(path, len(content), votes, same)
+    return Exported(path, len(content), votes_among(packed, network), same)
 
 
 def outputs(path: Path | str, x: Tensor, batch: int = 100) -> NDArray[Any]:

@@ -24,7 +24,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import State, Task, Weights
-from fedvote.errors import Doubt, ModelError
+from fedvote.errors import Doubt, ModelError, some
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.products import as_products
 from fedvote.network.start import Start, draw
@@ -83,15 +83,15 @@ class Network:
         if start == "given":
             _warn_of_rounding(module)
         self.drops_norms = start == "seed" and has_affine_norms(module)
-        fixed = frozenset(name for name, p in module.named_parameters() if not p.requires_grad)
-        self._frozen = fixed if start == "given" and any(p.requires_grad for p in module.parameters()) else frozenset()
         self._tracking = with_recording_norms(module, affine=start == "given")
         self._batch = with_static_norms(self._tracking).train()
+        self._frozen = _frozen(module, self._batch)
         self._loss = loss
         self._half = False
         self.compiled = False
         self.stackable = True  # whether many clients can share one call, by vmap
         self.dropout = False  # whether training draws dropout masks
+        self.unused: frozenset[str] = frozenset()  # parameters without a gradient in the trial
         self._noise: Tensor | None = None  # of the call in progress
         self._operations: dict[torch.Size, int] = {}
         names = self._votable(module, keep_float, vote, shape, votes) if voted is None else voted
@@ -120,7 +120,7 @@ class Network:
         votes: bool,
     ) -> set[str]:
         """Names of the voted weights; of a method without votes, any weights, since all are float."""
-        voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes) - self.frozen
+        voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
         if not voted and not votes:
             return {name for name, _ in self._batch.named_parameters()}
         if not voted:
@@ -231,7 +231,7 @@ class Network:
         """Try the network on random inputs: see trial.py."""
         trial = copy.deepcopy(self)
         run = try_out(trial, shape, classes, task)
-        self.stackable, self.dropout = run.stackable, run.dropout
+        self.stackable, self.dropout, self.unused = run.stackable, run.dropout, run.unused
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
         keyed = KeyedDropout(self._noise) if self.dropout else nullcontext()
@@ -267,8 +267,15 @@ def _warn_of_rounding(module: nn.Module) -> None:
     """Runs train in float32: warn if that rounds given weights."""
     double = {name: p for name, p in module.named_parameters() if p.dtype == torch.float64}
     if rounded := [name for name, p in double.items() if not torch.equal(p, p.float().double())]:
-        some = ", ".join(rounded[:4]) + (f" and {len(rounded) - 4} more" if len(rounded) > 4 else "")
-        warnings.warn(f"{some}: float64 weights are rounded to float32, in which runs train", Doubt, stacklevel=4)
+        doubt = f"{some(rounded)}: float64 weights are rounded to float32, in which runs train"
+        warnings.warn(doubt, Doubt, stacklevel=4)
+
+
+def _frozen(module: nn.Module, batch: nn.Module) -> frozenset[str]:
+    """Parameters of `batch` that the user froze in the module; none if nothing else is left to train."""
+    fixed = {name for name, p in module.named_parameters(remove_duplicate=False) if not p.requires_grad}
+    names = {name for name, _ in batch.named_parameters()}
+    return frozenset(fixed & names) if names - fixed else frozenset()
 
 
 def _slots(parameters: dict[str, nn.Parameter]) -> tuple[Slot, ...]:

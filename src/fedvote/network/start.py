@@ -10,8 +10,9 @@ from typing import Literal
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedvote.errors import ModelError, reason
+from fedvote.errors import ModelError, reason, some
 from fedvote.network.voted_weights import VOTABLE
 from fedvote.randomness import Key
 
@@ -44,11 +45,12 @@ def draw(module: nn.Module, key: Key) -> list[str]:
 def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -> nn.Module:
     """A copy of the module with these weights: a state dict, or a file of one (.safetensors, or torch.save's)."""
     weights, where = (source, "the weights given") if isinstance(source, Mapping) else (_read(Path(source)), source)
-    own, other = module.state_dict(), dict(weights)
+    own = module.state_dict()
+    other = _norm_statistics(module) | dict(weights)
     for name, value in own.items():
         if name not in other:
             raise ModelError(
-                f"{where} has no {name}, expected all weights of the network: it has {_some(other)}; "
+                f"{where} has no {name}, expected all weights of the network: it has {some(sorted(weights))}; "
                 "use the file of this network, or a network with the same layer names"
             )
         if other[name].shape != value.shape:
@@ -57,10 +59,18 @@ def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -
                 "change the network's layer, or leave the weight out and load the rest into the module yourself"
             )
     if foreign := other.keys() - own.keys():
-        raise ModelError(f"{where} has {_some(foreign)}, which the network has not: use the network it was saved from")
+        raise ModelError(
+            f"{where} has {some(sorted(foreign))}, which the network has not: use the network it was saved from"
+        )
     copied = copy.deepcopy(module)
     copied.load_state_dict(other)
     return copied
+
+
+def _norm_statistics(module: nn.Module) -> dict[str, Tensor]:
+    """The running statistics of batch norms: no run uses them, so no start has to have them."""
+    norms = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, _BatchNorm)]
+    return {f"{name}.{b}".lstrip("."): value for name, norm in norms for b, value in norm.named_buffers(recurse=False)}
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:
@@ -73,8 +83,3 @@ def _read(path: Path) -> Mapping[str, Tensor]:
     if not isinstance(found, Mapping) or not all(isinstance(value, Tensor) for value in found.values()):
         raise ModelError(f"{path} is no state dict, expected tensors by name: save module.state_dict() in it")
     return found
-
-
-def _some(names: Mapping[str, Tensor] | set[str]) -> str:
-    first = sorted(names)
-    return ", ".join(first[:5]) + (f" and {len(first) - 5} more" if len(first) > 5 else "")

@@ -9,12 +9,14 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from fedvote.core import Codec
+from fedvote.errors import some
+from fedvote.method import Method
 from fedvote.network.network import Network
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-VOTED, TRAINED, FROZEN = "voted", "trained float", "frozen float"
+VOTED, TRAINED, FROZEN, MOVED = "voted", "trained float", "frozen float", "moved float"
 LARGE = 0.05  # share of all weights from which frozen ones get a warning
 SHOWN = 14  # rows of the printed table; further layers are added up
 
@@ -24,7 +26,7 @@ class Layer:
     name: str
     shape: tuple[int, ...]
     weights: int
-    role: str  # voted, trained float or frozen float
+    role: str  # voted, trained float, frozen float, or moved: the user froze it, but the method moves every weight
     bits_up: float  # that a client sends of each weight in a round, before entropy coding
     bits_device: float  # of each weight on the device
 
@@ -49,7 +51,7 @@ class Summary:
 
     @property
     def total(self) -> str:
-        roles = [f"{self.weights(role):,} {role}" for role in (VOTED, TRAINED, FROZEN) if self.weights(role)]
+        roles = [f"{self.weights(role):,} {role}" for role in (VOTED, TRAINED, FROZEN, MOVED) if self.weights(role)]
         return (
             f"{self.weights():,} weights: {', '.join(roles)}. At most {_size(self.uplink_bytes)} up a client and round "
             f"before entropy coding, {_size(self.device_bytes)} on the device. {self.start}"
@@ -85,9 +87,10 @@ class Summary:
 
 
 def summarise(
-    network: Network, seed: int, uplink: Mapping[str, Codec], device_bits: float, float_only: bool, trains_float: bool
+    network: Network, seed: int, uplink: Mapping[str, Codec], device_bits: float, method: Method, trains_float: bool
 ) -> Summary:
     """`uplink`: the codecs of a client's message; `device_bits`: of a voted weight in the deployed network."""
+    float_only = method.float_only
     up = {name: codec.plain_bits for name, codec in uplink.items()}
     everywhere = sum(
         bits * uplink[name].count / (network.D + network.F)
@@ -98,12 +101,11 @@ def summarise(
     floats = TRAINED if float_only or trains_float else FROZEN
     bits_voted = up.get("votes", up.get("voted", 0.0)) + everywhere
     bits_float = up.get("float", 0.0) + (everywhere if float_only else 0.0)
+    # what the user froze: nobody votes on it, so a method that leaves floats alone leaves it alone
+    fixed = dict.fromkeys(network.frozen, FROZEN if method.keeps_frozen or floats == FROZEN else MOVED)
     layers = [
-        *(Layer(s.name, s.shape, s.size, voted, bits_voted, device_bits) for s in network.voted),
-        *(
-            Layer(s.name, s.shape, s.size, FROZEN if s.name in network.frozen else floats, bits_float, 32.0)
-            for s in network.floats
-        ),
+        *(Layer(s.name, s.shape, s.size, fixed.get(s.name, voted), bits_voted, device_bits) for s in network.voted),
+        *(Layer(s.name, s.shape, s.size, fixed.get(s.name, floats), bits_float, 32.0) for s in network.floats),
     ]
     return Summary(tuple(layers), _start(network, seed), tuple(_warnings(network, layers)))
 
@@ -111,7 +113,7 @@ def summarise(
 def _start(network: Network, seed: int) -> str:
     if network.brings_weights:
         return "Training starts from the given weights."
-    given = f", except {_names(network.given)}, as the network has it" if network.given else ""
+    given = f", except {some(network.given)}, as the network has it" if network.given else ""
     return f"Seed {seed} draws the initial weights{given}."
 
 
@@ -122,10 +124,17 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     ]
     share = sum(layer.weights for layer in frozen) / (network.D + network.F)
     if share >= LARGE:
-        names = _names([layer.name for layer in frozen])
+        names = some([layer.name for layer in frozen])
         found.append(
             f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true trains them, and vote "
             "names weights to vote on"
+        )
+    if moved := [layer.name for layer in layers if layer.role == MOVED]:
+        found.append(f"{some(moved)}: requires_grad is False, but the method moves every weight")
+    if unused := [layer.name for layer in layers if layer.name in network.unused - network.frozen and layer.bits_up]:
+        found.append(
+            f"{some(unused)} got no gradient in a trial run, so what clients send of them says nothing: use them in "
+            "forward, or remove them"
         )
     if network.drops_norms:
         found.append('batch norm has no parameters here: start="given" keeps those of the network')
@@ -135,10 +144,6 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
             "slow"
         )
     return found
-
-
-def _names(names: Sequence[str], most: int = 4) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _size(nbytes: float) -> str:

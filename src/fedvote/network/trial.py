@@ -32,6 +32,7 @@ CALLED = (
 class Trial:
     stackable: bool  # whether a stack of clients can share one call
     dropout: bool  # whether training draws dropout masks
+    unused: frozenset[str]  # parameters without a gradient
 
 
 def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "classification") -> Trial:
@@ -76,7 +77,9 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
     _check_repeatable(network, parameters, x[0])
     network.dropout = training.active > 0
     targets = torch.zeros(2, 2, classes) if task != "classification" else torch.zeros(2, 2, dtype=torch.int64)
-    return Trial(_stackable(network, x, targets.to(x.device), noise), network.dropout)
+    gradients = torch.autograd.grad(y.sum(), list(parameters.values()), allow_unused=True)
+    unused = frozenset(name for name, gradient in zip(parameters, gradients, strict=True) if gradient is None)
+    return Trial(_stackable(network, x, targets.to(x.device), noise), network.dropout, unused)
 
 
 def try_values(network: Network, examples: Examples, name: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
 
-from fedvote.errors import ModelError
+from fedvote.errors import ModelError, some
 from fedvote.network.head import head
 from fedvote.randomness import Key
 
@@ -24,10 +24,12 @@ def votable_weights(
     vote: Sequence[str] = (),
     shape: Sequence[int] | None = None,
     unclear: bool = False,
+    frozen: Collection[str] = (),
 ) -> set[str]:
     """Names of the voted weights. A weight shared with a layer kept float stays float.
 
-    `keep_float`, `vote`, `shape`: see Network. `unclear`: accept a network whose last layer is not clear.
+    `keep_float`, `vote`, `shape`: see Network. `unclear`: accept a network whose last layer is not clear. `frozen`:
+    names of weights that the user froze, which are not voted on.
     """
     for name, patterns in (("keep_float", keep_float), ("vote", vote)):
         if isinstance(patterns, str):
@@ -37,16 +39,19 @@ def votable_weights(
         for name, layer in module.named_modules()
         if isinstance(layer, VOTABLE) and "weight" in layer._parameters  # not computed from others
     }
+    named = _named(module, vote, frozen)
     if keep_float is None:
-        keep_float = _last(module, layers, shape, unclear)
+        keep_float = [name for name in _last(module, layers, shape, unclear) if id(layers[name].weight) not in named]
     for pattern in keep_float:
         if not any(fnmatchcase(name, pattern) for name in layers):
             raise ModelError(
                 f"keep_float names {pattern!r}, expected a layer with weights; there are: {', '.join(layers)}"
             )
     kept = {id(layer.weight) for name, layer in layers.items() if any(fnmatchcase(name, p) for p in keep_float)}
-    voted = {id(layer.weight) for layer in layers.values()} - kept | _named(module, vote)
-    return {name for name, parameter in module.named_parameters() if id(parameter) in voted}
+    if both := [name for name, parameter in module.named_parameters() if id(parameter) in kept & named]:
+        raise ModelError(f"keep_float and vote both name {some(both)}: leave it out of one of them")
+    voted = {id(layer.weight) for layer in layers.values()} - kept | named
+    return {name for name, parameter in module.named_parameters() if id(parameter) in voted} - set(frozen)
 
 
 def _last(module: nn.Module, layers: dict[str, nn.Module], shape: Sequence[int] | None, unclear: bool) -> list[str]:
@@ -64,7 +69,7 @@ def _last(module: nn.Module, layers: dict[str, nn.Module], shape: Sequence[int] 
     return found
 
 
-def _named(module: nn.Module, vote: Iterable[str]) -> set[int]:
+def _named(module: nn.Module, vote: Iterable[str], frozen: Collection[str]) -> set[int]:
     """The ids of the weights that `vote` names, by their own name or by their layer's."""
     weights = {name: p for name, p in module.named_parameters(remove_duplicate=False) if p.ndim > 1}
     found: set[int] = set()
@@ -73,6 +78,11 @@ def _named(module: nn.Module, vote: Iterable[str]) -> set[int]:
         if not fits:
             raise ModelError(
                 f"vote names {pattern!r}, expected a weight of two axes or more; there are: {', '.join(weights)}"
+            )
+        if fits <= set(frozen):
+            raise ModelError(
+                f"vote names {pattern!r}, but {some(sorted(fits))} is frozen (requires_grad=False), so nobody votes on "
+                "it: leave it out of vote, or call requires_grad_(True) on it"
             )
         found |= {id(weights[name]) for name in fits}
     return found

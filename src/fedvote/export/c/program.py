@@ -16,7 +16,7 @@ from fedvote.export.c.buffers import allocate
 from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
-from fedvote.export.exported import Exported, agreement, checked, examples
+from fedvote.export.exported import Exported, agreement, checked, examples, votes_among
 from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, OUTPUT, translated
 from fedvote.system.atomic_file import write
@@ -50,7 +50,7 @@ class Program:
         calls = Calls(translated(network), bytes_in=network.dtype == torch.uint8)
         self.file, self.name = file, re.sub(r"\W|^(?=\d)", "_", file, flags=re.ASCII)
         self.classes, self.inputs, self.outputs = network.classes, prod(network.shape), calls.sizes[OUTPUT]
-        self.votes, self.constant_bytes = calls.constants.votes, calls.constants.nbytes
+        self.votes, self.constant_bytes = votes_among(calls.constants.votes, network), calls.constants.nbytes
         self.patch, self.sums = calls.patch, calls.sums
         self.memory, places = allocate(calls.steps, calls.sizes, {INPUT: "input", calls.result: "logits"})
         self._kind, self._constants = KINDS[network.dtype], calls.constants.lines
