@@ -22,7 +22,8 @@ def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
 def kind(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "nothing" if value is None else f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
 
 
 @cached

@@ -42,7 +42,7 @@ def simulate(
     *,
     keep_float: Sequence[str] | None = None,
     vote: Sequence[str] = (),
-    start: str | Path | Mapping[str, Tensor] = "given",
+    start: str | Path | nn.Module | Mapping[str, Tensor] = "given",
     owned: Sequence[Tensor] | None = None,
     augment: Sequence[str | Augmentation] = (),
     device: str = "auto",
@@ -55,7 +55,7 @@ def simulate(
     method: how clients and server train; not given: FedVote()
     keep_float: names of layers (with * and ?) that stay float; not given: the last layer on the way to the output
     vote: names of further weights to vote on, such as attention.in_proj_weight or embedding
-    start: "given", the network's own weights; "seed", weights that the seed draws; or a file or state dict of weights
+    start: "given", the network's own weights; "seed", those that the seed draws; or a file, state dict or module
     owned: the indices of each client's training examples; not given: `partition` divides them
     augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
