@@ -155,7 +155,8 @@ def honest(cells: Iterable[Mapping[str, Any]]) -> list[str]:
     for cell in cells:
         found.setdefault(cell["row"], {})[cell["column"]] = cell
     head = _head(["data", "`camps`", "no rule", "difference, points", "votes lost"])
-    return [*head, *(_line([row, *_cost(both["camps"], both["uniform"])]) for row, both in found.items())]
+    both = {row: each for row, each in found.items() if {"camps", "uniform"} <= set(each)}
+    return [*head, *(_line([row, *_cost(each["camps"], each["uniform"])]) for row, each in both.items())]
 
 
 def _cost(with_rule: Mapping[str, Any], without: Mapping[str, Any]) -> list[str]:

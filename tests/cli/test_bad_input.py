@@ -21,7 +21,7 @@ from tests.cli.command import SMALL, Command, Refusal
         ("method.optimizer=LBFGS", "optimizer 'LBFGS' is not one"),
         ("method.votes=many", "votes is 'many', expected one of: binary, ternary"),
         ("method.reputation=fame", "reputation 'fame' is not known; known: uniform, proportional"),
-        ("model=resnet", "model 'resnet' is not known; known: digits-cnn, lenet5, small-cnn, vgg7"),
+        ("model=resnet", "model 'resnet' is not known; known: digits-cnn, lenet5, mlp, small-cnn, vgg7"),
         ("model=gone.py:net", "gone.py:net': there is no Python file"),
         ('model.keep_float=["head"]', "keep_float names 'head'"),
         ("data=mnist", "there is no dataset 'mnist': choose one of digits"),
