@@ -124,8 +124,8 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     if share >= LARGE:
         names = _names([layer.name for layer in frozen])
         found.append(
-            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true trains them, and vote "
-            "names weights to vote on"
+            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true, in a program "
+            "FedVote(train_float=True), trains them, and vote names weights to vote on"
         )
     if network.drops_norms:
         found.append('batch norm has no parameters here: start="given" keeps those of the network')
