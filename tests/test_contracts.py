@@ -64,9 +64,9 @@ def _closed(merge: Merge, ups: Message, clients: list[int]) -> State:
     ("of", "change", "sentence"),
     [
         ("init", lambda given: None, "FedAvg.init gives nothing, expected a dict of tensors by name"),
-        ("init", lambda given: given | {"float": 3}, "FedAvg.init gives a int as 'float', expected a tensor"),
+        ("init", lambda given: given | {"float": 3}, "FedAvg.init gives an int as 'float', expected a tensor"),
         ("memory", lambda given: [1], "FedAvg.memory gives a list, expected a dict"),
-        ("measure", lambda given: 3, "FedAvg.measure gives a int, expected a dict of numbers by name"),
+        ("measure", lambda given: 3, "FedAvg.measure gives an int, expected a dict of numbers by name"),
         (
             "measure",
             lambda given: {"drift": torch.ones(2)},
@@ -92,7 +92,7 @@ def _closed(merge: Merge, ups: Message, clients: list[int]) -> State:
         ),
         ("models", lambda given: None, "FedAvg.models gives nothing, expected a dict that has 'deployed' and 'float'"),
         ("models", without("deployed"), "expected a dict that has 'deployed' and 'float'"),
-        ("models", lambda given: given | {"float": 1}, "FedAvg.models gives a int as 'float', expected Weights of 72"),
+        ("models", lambda given: given | {"float": 1}, "FedAvg.models gives an int as 'float', expected Weights of 72"),
         ("wire", lambda given: None, "FedAvg.wire gives nothing, expected a Wire"),
         ("wire", lambda given: replace(given, uplink=None), "FloatWire.up gives nothing, expected a dict of codecs"),
         ("objective", lambda given: None, "objective returns nothing, expected one number"),

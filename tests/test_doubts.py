@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
+from torch.nn import functional
 
 import fedvote
 from fedvote.cli import main
+from fedvote.secure import SecureTally
 from tests.toy import dataset, module
 
 
@@ -53,3 +57,28 @@ def test_to_resume_without_a_folder_is_refused(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == (
         "fedvote: --resume names no run: give the folder of the run to resume, --resume --out DIR\n"
     )
+
+
+def test_a_program_in_which_no_message_counts_is_warned_when_it_ends() -> None:
+    run = fedvote.simulate(module(), dataset(), clients=3, rounds=2, steps=1, batch=8, loss=no_number, device="cpu")
+    with pytest.warns(fedvote.Doubt, match="^in 2 of 2 rounds no message counted; in the last, ") as caught:
+        assert len(list(run)) == 2
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def no_number(outputs: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(outputs, targets) * float("nan")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: fedvote.FedVote(train_float="false"), "train_float is 'false', expected True or False"),  # type: ignore[arg-type]
+        (lambda: fedvote.FedVote(train_float=2), "train_float is 2, expected True or False"),  # type: ignore[arg-type]
+        (lambda: fedvote.FedAvg(by_samples="no"), "by_samples is 'no', expected True or False"),  # type: ignore[arg-type]
+        (lambda: SecureTally(count_only=None), "count_only is None, expected True or False"),  # type: ignore[arg-type]
+    ],
+)
+def test_only_true_and_false_answer_a_yes_or_no_field(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(fedvote.ConfigError, match=f"^{words}$"):
+        make()

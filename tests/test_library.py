@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,3 +126,38 @@ def test_numbers_of_numpy_and_lists_of_rows_are_taken() -> None:
         *_, last = fedvote.simulate(module(), dataset(), clients=5, rounds=2, batch=8, owned=rows, **knobs)
         lasts.append(last.record["loss"])
     assert lasts[0] == lasts[1]
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (None, 'start is None, expected "given", "seed", a file of weights, or module.state_dict'),
+        ([1, 2], 'start is a list, expected "given", "seed"'),
+        ({}, "start is {}, expected"),
+        ({"0.weight": "w.pt"}, "start has a str as '0.weight', expected tensors by name"),
+    ],
+)
+def test_what_is_no_start_is_one_sentence(start: Any, words: str) -> None:
+    with pytest.raises(fedvote.ConfigError, match=words):
+        fedvote.simulate(module(), dataset(), start=start, clients=5, batch=8)
+
+
+def test_a_module_and_a_dict_of_arrays_start_as_their_state_dict() -> None:
+    other = module()
+    with torch.no_grad():
+        other[0].weight.neg_()  # type: ignore[index]
+    weights = other.state_dict()
+    starts = (weights, other, {name: value.numpy() for name, value in weights.items()})
+    runs = [fedvote.simulate(module(), dataset(), start=each, clients=5, batch=8) for each in starts]
+    begun = [run.federation.network.start.voted for run in runs]
+    assert torch.equal(begun[0], other[0].weight.flatten())  # type: ignore[index]
+    assert torch.equal(begun[1], begun[0]) and torch.equal(begun[2], begun[0])
+
+
+def test_a_simulation_shows_its_network_and_says_what_it_was_given_wrongly(tmp_path: Path) -> None:
+    run = fedvote.simulate(module(), dataset(), clients=5, batch=8)
+    assert str(run.summary()) == str(run.federation.summary())
+    with pytest.raises(fedvote.ConfigError, match="got an int, expected a Snapshot: a run yields one every round"):
+        run.deployed(3)  # type: ignore[arg-type]
+    with pytest.raises(fedvote.ConfigError, match=r"^got a Simulation, expected a Federation: give run.federation$"):
+        fedvote.save_network(tmp_path, run, run.federation.start())  # type: ignore[arg-type]

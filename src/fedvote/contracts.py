@@ -22,7 +22,8 @@ def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
 def kind(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "nothing" if value is None else f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
 
 
 @cached
@@ -129,7 +130,9 @@ def examples(part: object, given: Any, clean: Examples, classes: int) -> None:
 
 
 def check_choices(part: Any) -> None:
-    """Raise ConfigError if a field declared as Literal has another value than its choices."""
+    """Raise ConfigError if a field declared as Literal or bool has another value than its choices."""
     for name, kind in type_hints(type(part)).items():
         if typing.get_origin(kind) is Literal and getattr(part, name) not in (choices := typing.get_args(kind)):
             raise ConfigError(f"{name} is {getattr(part, name)!r}, expected one of: {', '.join(map(str, choices))}")
+        if kind is bool and not isinstance(getattr(part, name), bool):  # the string "false" would count as true
+            raise ConfigError(f"{name} is {getattr(part, name)!r}, expected True or False")

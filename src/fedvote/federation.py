@@ -24,7 +24,7 @@ from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import Doubt
+from fedvote.errors import ConfigError, Doubt
 from fedvote.fitting_parts import (
     check_attack,
     check_batches,
@@ -34,6 +34,7 @@ from fedvote.fitting_parts import (
     check_owned,
     check_poison,
     check_secrecy,
+    check_start,
 )
 from fedvote.method import Method
 from fedvote.methods import FedVote
@@ -97,7 +98,7 @@ class Federation:
         owned: Sequence[Tensor] | None = None,
         keep_float: Sequence[str] | None = None,
         vote: Sequence[str] = (),
-        start: str | Path | Mapping[str, Tensor] = "given",
+        start: str | Path | nn.Module | Mapping[str, Tensor] = "given",
         augment: Sequence[str | Augmentation] = (),
         device: str = "auto",
     ) -> Federation:
@@ -106,8 +107,8 @@ class Federation:
         `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
         (with * and ?) that are not voted on; not given: the last layer. `vote`: names of further weights to vote on,
         such as attention.in_proj_weight. `start`: "given", the module's own weights; "seed", weights that the seed
-        draws; or a file or a state dict of weights. `augment`: random changes of the training inputs, by name or as
-        objects.
+        draws; or a file, a state dict or a module of weights. `augment`: random changes of the training inputs, by name
+        or as objects.
         """
         method, plan = method or FedVote(), plan or Plan()
         data = load(data) if isinstance(data, str) else data
@@ -118,8 +119,8 @@ class Federation:
         method.check(plan.cohort)
         goal = Goal.of(plan.loss, plan.metric, data)
         loss = smoothed(goal.loss, plan.local.label_smoothing)
-        if start not in ("seed", "given"):
-            network, start = with_weights(network, start), "given"
+        if not isinstance(start, str) or start not in ("seed", "given"):
+            network, start = with_weights(network, check_start(start)), "given"
         begin: Start = "seed" if start == "seed" else "given"
         functional = Network(
             network, plan.seed, keep_float, loss, vote=vote, start=begin, shape=data.shape, votes=not method.float_only
@@ -222,6 +223,8 @@ class Federation:
 
     def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:
         """The deployed weights and the batch-norm statistics that go with them, on the CPU."""
+        if not isinstance(snapshot, Snapshot):
+            raise ConfigError(f"got {contracts.kind(snapshot)}, expected a Snapshot: a run yields one every round")
         with torch.no_grad():
             weights = self.method.models(snapshot.to(self.device).state)["deployed"]
             x = self.calibration()

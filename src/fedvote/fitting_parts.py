@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from fedvote import contracts
@@ -29,6 +32,22 @@ def check_kinds(network: object, method: object, data: object) -> None:
     ):
         if not isinstance(part, kind):
             raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+
+
+def check_start(start: object) -> Path | str | Mapping[str, Tensor]:
+    """A file or a state dict to start from; a module gives its own, and arrays become tensors."""
+    if isinstance(start, str | Path):
+        return start
+    weights = start.state_dict() if isinstance(start, nn.Module) else start
+    if not isinstance(weights, Mapping) or not weights:
+        found = repr(start) if start is None or weights == {} else contracts.kind(start)
+        raise ConfigError(f'start is {found}, expected "given", "seed", a file of weights, or module.state_dict()')
+    for name, value in weights.items():
+        if not isinstance(value, Tensor | np.ndarray | np.generic):
+            raise ConfigError(
+                f"start has {contracts.kind(value)} as {name!r}, expected tensors by name: give module.state_dict()"
+            )
+    return {str(name): torch.as_tensor(value) for name, value in weights.items()}
 
 
 def check_attack(attack: Attack, method: Method, network: Network) -> None:

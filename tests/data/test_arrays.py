@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data import Dataset as TorchDataset
-from torch.utils.data import TensorDataset
 
 from fedvote.data import from_arrays, from_torch
-from fedvote.errors import DataError, FedVoteError
+from fedvote.errors import DataError, Doubt, FedVoteError
 
 X = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
 Y = np.array([0, 1, 1])
@@ -113,6 +113,7 @@ class Endless(TorchDataset[Any]):
     ("dataset", "words"),
     [
         (Endless(), "test_dataset has no length"),
+        (DataLoader(Endless()), "test_dataset is a DataLoader, which gives batches, expected examples: pass loader.da"),
         ([], "test_dataset is empty"),
         ([(np.zeros((1, 2, 2)), 0), (np.zeros((1, 3, 2)), 0)], "inputs of several shapes"),
         ([(np.zeros((1, 2, 2)), 0, 0)], r"does not give \(x, y\) pairs"),
@@ -123,6 +124,23 @@ class Endless(TorchDataset[Any]):
 def test_torch_datasets_that_cannot_be_stacked_are_refused(dataset: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
         from_torch([(np.zeros((1, 2, 2)), 0)], dataset)
+
+
+def test_a_list_of_batches_is_doubted() -> None:
+    examples = TensorDataset(torch.arange(24.0).view(8, 3), torch.arange(8.0))
+    words = r"each item of \w+_dataset has an input of shape \(4, 3\) and 4 targets, as a batch has"
+    with pytest.warns(Doubt, match=words) as caught:
+        from_torch(list(DataLoader(examples, 4)), list(DataLoader(examples, 4)), task="regression")
+    assert len(caught) == 2 and caught[0].filename == __file__
+
+
+def test_one_mean_and_deviation_hold_for_all_columns() -> None:
+    data = from_arrays(**GOOD, mean=0.5, std=2.0)
+    assert data.train.mean == (0.5,) and data.train.std == (2.0,)
+    with pytest.raises(DataError, match=r"mean \(0.0,\) and std \(0.0,\) do not fit"):
+        from_arrays(**GOOD, mean=0.0, std=0.0)
+    with pytest.raises(DataError, match="std is 'auto', expected one number, or one for each channel or column"):
+        from_arrays(**GOOD, mean=0.0, std="auto")  # type: ignore[arg-type]
 
 
 def test_a_column_of_labels_is_as_good_as_a_list() -> None:

@@ -86,11 +86,20 @@ def test_sets_of_labels_become_columns(y: Any) -> None:
         ([[1, 2], [3, 4], [5, 6]], [[1]], "regression", "y_train has 2 targets, y_test has 1"),
         ([[0, 2], [1, 1], [0, 0]], [[0, 1]], "multi-label", "y_train holds other numbers than 0 and 1"),
         ([["a"], ["b"], []], [["z"]], "multi-label", "y_test has the label 'z' in row 0"),
+        ([[1], [3], [5]], [[1, 2]], "regression", "y_train has 1 target, y_test has 2"),
+        (["a", "a b", ""], ["a"], "multi-label", "y_train has a string for each example, expected a list of the names"),
+        ([["a"], ["b"], []], ["ab"], "multi-label", "y_test has a string for each example"),
     ],
 )
 def test_targets_that_do_not_fit_the_task_are_refused(y: Any, y2: Any, task: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
         from_arrays(X[:3], y, X[:1], y2, task=task)
+
+
+@pytest.mark.parametrize("y", [[0, 1, 2], ["a", "b", "a"]])
+def test_two_classes_of_one_name_are_refused(y: Any) -> None:
+    with pytest.raises(DataError, match=r"^`classes` has 'a' more than once, expected names that differ: rename"):
+        from_arrays(X[:3], y, X[:3], y, classes=["a", "b", "a"])
 
 
 def test_columns_with_nan_and_constant_columns_are_named() -> None:

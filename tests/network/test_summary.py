@@ -57,7 +57,9 @@ def warnings(**options: Any) -> str:
 
 
 def test_large_frozen_weights_are_warned_of_with_the_key_that_changes_them() -> None:
-    assert "3.weight (32% of all weights) stay as they start: method.train_float=true" in warnings()
+    said = warnings()
+    assert "3.weight (32% of all weights) stay as they start: method.train_float=true" in said
+    assert "in a program FedVote(train_float=True), trains them" in said
     assert not warnings(method=FedVote(train_float=True)) and not warnings(method=FedAvg())
     assert not warnings(keep_float=[])
 

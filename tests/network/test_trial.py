@@ -34,6 +34,12 @@ def test_a_batch_norm_that_does_not_fit_is_refused(norm: nn.Module) -> None:
         network.check((1, 8, 8), 3)
 
 
+def test_an_embedding_that_gets_floats_is_told_to_take_whole_numbers() -> None:
+    network = Network(nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 8), nn.Linear(8, 2)))
+    with pytest.raises(ModelError, match=r"fails at layer '0' .*; inputs come as floats: give the embedding x.long"):
+        network.check((3,), 2)
+
+
 def test_a_wrong_number_of_classes_is_refused_naming_both() -> None:
     with pytest.raises(ModelError, match=r"outputs of shape \(3,\).*the data has 10 classes.*last layer"):
         CASES["conv2d"].network().check((1, 8, 8), 10)

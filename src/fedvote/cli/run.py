@@ -68,14 +68,14 @@ def run(
 
 def _conclude(path: Path, page: Path) -> bool:
     """Say how the run ended, and return whether no message counted in any round."""
-    from fedvote.runs.folder import NETWORK, RunFolder, uncounted
+    from fedvote.engines.uncounted import lost_rounds, uncounted
+    from fedvote.runs.folder import NETWORK, RunFolder
     from fedvote.tasks.goal import ACCURACY, Shown
 
     records = RunFolder(path).metrics()
-    last, lost = records[-1], [record for record in records if uncounted(record)]
-    if lost:
-        why = next(iter(lost[-1]["refused"].values()))
-        typer.echo(f"fedvote: in {len(lost)} of {len(records)} rounds no message counted; in the last, {why}", err=True)
+    last = records[-1]
+    if lost := lost_rounds(records):
+        typer.echo(f"fedvote: {lost}", err=True)
     shown = Shown.of(last)
     deployed, floating = (shown.text(last[f"{shown.name}{suffix}"]) for suffix in ("", "_float"))
     title = "" if shown.name == "accuracy" else f"{shown.name}: "
@@ -83,4 +83,4 @@ def _conclude(path: Path, page: Path) -> bool:
     typer.echo(f"{title}deployed model {deployed}, float model {floating}{backdoor}")
     size = (path / NETWORK).stat().st_size
     typer.echo(f"network: {path / NETWORK} ({size / 1000:,.1f} kB), report: {page}")
-    return len(lost) == len(records)
+    return all(map(uncounted, records))

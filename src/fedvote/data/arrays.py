@@ -27,8 +27,8 @@ def from_arrays(
     *,
     task: Task = "classification",
     classes: Sequence[str] | None = None,
-    mean: Sequence[float] = (),
-    std: Sequence[float] = (),
+    mean: float | Sequence[float] = (),
+    std: float | Sequence[float] = (),
     standardise: bool = False,
     writers: ArrayLike | None = None,
     name: str = "custom",
@@ -38,7 +38,7 @@ def from_arrays(
     uint8 inputs with two axes, grey images, get a channel axis: (h, w) becomes (1, h, w). Other shapes stay.
     task: classification, regression or multi-label
     classes: names of the classes, labels or targets; not given: the labels themselves
-    mean, std: of each channel or column; inputs are scaled by (x - mean) / std
+    mean, std: of each channel or column, or one number for all; inputs are scaled by (x - mean) / std
     standardise: measure mean and std on the training inputs
     """
     columns = list(x_train.columns) if is_frame(x_train) else None  # type: ignore[union-attr]
@@ -53,9 +53,10 @@ def from_arrays(
             f"x_train is {x.dtype}, x_test {x2.dtype}: give both as bytes, which are divided by 255, or none."
         )
     warn_of_constants(x, columns)
+    means, deviations = _numbers(mean, "mean"), _numbers(std, "std")
     if standardise:
-        mean, std = _measured(x, mean, std)
-    center, scale = _scaling(mean, std, x.shape[1])
+        means, deviations = _measured(x, means, deviations)
+    center, scale = _scaling(means, deviations, x.shape[1])
     writer = None if writers is None else _writers(as_array(writers, "writers"))
     if writer is not None:
         _same_length(x, writer, "x_train", "writers")
@@ -100,6 +101,13 @@ def _writers(names: np.ndarray) -> Tensor:
     return torch.from_numpy(numbers.astype(np.int64))
 
 
+def _numbers(given: float | Sequence[float], name: str) -> list[float]:
+    try:
+        return [float(value) for value in np.ravel(given)]
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is {given!r}, expected one number, or one for each channel or column.") from error
+
+
 def _measured(x: Tensor, mean: Sequence[float], std: Sequence[float]) -> tuple[list[float], list[float]]:
     """Mean and standard deviation of each channel or column; those that are constant are not divided."""
     if len(mean) or len(std):
@@ -110,7 +118,7 @@ def _measured(x: Tensor, mean: Sequence[float], std: Sequence[float]) -> tuple[l
 
 
 def _scaling(mean: Sequence[float], std: Sequence[float], channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    center, scale = tuple(map(float, mean)), tuple(map(float, std))
+    center, scale = tuple(mean), tuple(std)
     usable = all(map(math.isfinite, center)) and all(0 < s < math.inf for s in scale)
     if len(center) != len(scale) or len(center) not in (0, 1, channels) or not usable:
         given = f"mean {center} and std {scale}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from fedvote.data.columns import as_tensor
-from fedvote.errors import DataError
+from fedvote.errors import DataError, Doubt
 
 Place = str | int
 """Where an item has its input or target: a key of a dict, or the place in a pair."""
@@ -18,6 +20,8 @@ Place = str | int
 
 def stacked(dataset: Any, name: str, inputs: Place = 0, target: Place = 1) -> tuple[Tensor, Any]:
     """All inputs as one tensor, and the list of all targets."""
+    if isinstance(dataset, DataLoader):
+        raise DataError(f"{name} is a DataLoader, which gives batches, expected examples: pass loader.dataset.")
     try:
         count = len(dataset)
         getitem = dataset.__getitem__
@@ -29,6 +33,8 @@ def stacked(dataset: Any, name: str, inputs: Place = 0, target: Place = 1) -> tu
     if not count:
         raise DataError(f"{name} is empty: give at least one (x, y) pair.")
     pairs = [_pair(getitem(index), name, inputs, target) for index in range(count)]
+    if isinstance(dataset, list | tuple):
+        _warn_of_batches(*pairs[0], name)
     xs = [input_tensor(x, name) for x, _ in pairs]
     if len(shapes := {tuple(x.shape) for x in xs}) > 1:
         raise DataError(f"{name} has inputs of several shapes, {sorted(shapes)}: resize them to one.")
@@ -50,6 +56,18 @@ def _pair(item: Any, name: str, inputs: Place, target: Place) -> tuple[Any, Any]
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} does not give (x, y) pairs or dicts ({error}): give a Dataset of these.") from error
     return x, y
+
+
+def _warn_of_batches(x: Any, y: Any, name: str) -> None:
+    """An item with as many targets as rows is probably a batch of a DataLoader."""
+    tensors = isinstance(x, Tensor) and isinstance(y, Tensor)
+    if tensors and x.ndim > 1 and y.ndim == 1 and len(x) == len(y):
+        warnings.warn(
+            f"each item of {name} has an input of shape {tuple(x.shape)} and {len(y)} target{'s' * (len(y) > 1)}, as a "
+            "batch has, and counts as one example: for the examples of a DataLoader, pass loader.dataset",
+            Doubt,
+            stacklevel=4,
+        )
 
 
 def input_tensor(x: Any, name: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ def targets(train: Any, test: Any, task: Task, classes: Sequence[str] | None) ->
     """The targets of both sets, and the names of the classes; in regression, of the targets."""
     if task not in TASKS:
         raise ConfigError(f"task is {task!r}, expected one of: {', '.join(TASKS)}")
+    if twice := [name for name, count in Counter(map(str, () if classes is None else classes)).items() if count > 1]:
+        raise DataError(f"`classes` has {_some(twice)} more than once, expected names that differ: rename them.")
     if task == "regression":
         return _regression(train, test, classes)
     if task == "multi-label":
@@ -94,7 +97,7 @@ def _named(y: np.ndarray, y2: np.ndarray, known: Sequence[str], source: str) -> 
 def _regression(train: Any, test: Any, names: Sequence[str] | None) -> tuple[Tensor, Tensor, Names]:
     y, y2 = _columns_of_numbers(train, "y_train"), _columns_of_numbers(test, "y_test")
     if y.shape[1:] != y2.shape[1:]:
-        raise DataError(f"y_train has {y.shape[1]} targets, y_test has {y2.shape[1]}: give both the same.")
+        raise DataError(f"y_train has {_count(y, 'target')}, y_test has {y2.shape[1]}: give both the same.")
     mean, std = float(y.mean()), float(y.std(correction=0))
     if max(abs(mean), std) > FAR:
         warnings.warn(
@@ -107,6 +110,12 @@ def _regression(train: Any, test: Any, names: Sequence[str] | None) -> tuple[Ten
 
 
 def _multi_label(train: Any, test: Any, classes: Sequence[str] | None) -> tuple[Tensor, Tensor, Names]:
+    for values, name in ((train, "y_train"), (test, "y_test")):
+        if not isinstance(values, Tensor) and any(isinstance(value, str) for value in values):
+            raise DataError(
+                f'{name} has a string for each example, expected a list of the names of its labels, such as ["a", "b"] '
+                "or [], or a row of 0 and 1: split the strings."
+            )
     known = None
     if _lists_of_labels(train):
         known = [*classes] if classes is not None else sorted({str(label) for labels in train for label in labels})
@@ -116,7 +125,7 @@ def _multi_label(train: Any, test: Any, classes: Sequence[str] | None) -> tuple[
         if not ((values == 0) | (values == 1)).all():
             raise DataError(f"{name} holds other numbers than 0 and 1, expected (n, labels) of these: convert them.")
     if y.shape[1:] != y2.shape[1:]:
-        raise DataError(f"y_train has {y.shape[1]} labels, y_test has {y2.shape[1]}: give both the same.")
+        raise DataError(f"y_train has {_count(y, 'label')}, y_test has {y2.shape[1]}: give both the same.")
     return y, y2, _names(known or classes, y.shape[1], "label")
 
 
@@ -158,10 +167,14 @@ def _columns_of_numbers(values: Any, name: str) -> Tensor:
 
 def _names(given: Sequence[str] | None, count: int, word: str) -> Names:
     if given is not None and len(given) != count:
-        raise DataError(f"`classes` has {len(given)} names, expected one for each of {count} {word}s.")
+        raise DataError(f"`classes` has {len(given)} names, expected one for each {word}, {count} in all.")
     if given is not None:
         return tuple(map(str, given))
     return (word,) if count == 1 else tuple(f"{word} {index}" for index in range(count))
+
+
+def _count(y: Tensor, word: str) -> str:
+    return f"{y.shape[1]} {word}{'s' * (y.shape[1] != 1)}"
 
 
 def _whole(y: np.ndarray) -> Tensor:

@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from fedvote import contracts
 from fedvote.core import Codec, State, Weights, scaled
 from fedvote.errors import ConfigError, WireError
 from fedvote.export.network_header import CODECS, DTYPES, About
@@ -83,6 +84,8 @@ def save_network(
     `statistics`: of its batch norms, if the federation has no examples to measure them on.
     `model`: the name of the network, if it has one; `load_network` needs the module of a network without a name.
     """
+    if not isinstance(federation, Federation):
+        raise ConfigError(f"got {contracts.kind(federation)}, expected a Federation: give run.federation")
     if statistics is None:
         weights, statistics = federation.calibrated(snapshot)
     else:

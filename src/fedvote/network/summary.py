@@ -126,8 +126,8 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     if share >= LARGE:
         names = some([layer.name for layer in frozen])
         found.append(
-            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true trains them, and vote "
-            "names weights to vote on"
+            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true, in a program "
+            "FedVote(train_float=True), trains them, and vote names weights to vote on"
         )
     if moved := [layer.name for layer in layers if layer.role == MOVED]:
         found.append(f"{some(moved)}: requires_grad is False, but the method moves every weight")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -58,6 +58,8 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
         raise
     except Exception as error:
         where, more = (f"layer {path[-1]!r}", "") if path and path[-1] else ("its forward", CALLED)
+        if more == "" and isinstance(network._batch.get_submodule(path[-1]), nn.Embedding):
+            more = "; inputs come as floats: give the embedding x.long()"
         raise ModelError(
             f"the network fails at {where} on inputs of shape {tuple(shape)}: {reason(error)}{more}"
         ) from error
@@ -145,9 +147,10 @@ def _check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> No
         )
     if not isinstance(y, Tensor) or y.shape != (2, classes):
         got = f"outputs of shape {tuple(y.shape[1:])}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
+        one, many = ("target", "targets") if task == "regression" else ("class", "classes")
         raise ModelError(
             f"the network gives {got} for one input of shape {tuple(shape)}, "
-            f"but the data has {classes} {'targets' if task == 'regression' else 'classes'}: expected ({classes},); "
+            f"but the data has {classes} {one if classes == 1 else many}: expected ({classes},); "
             "change the network's last layer"
         )
 

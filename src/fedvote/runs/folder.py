@@ -284,11 +284,6 @@ def read_table(path: Path) -> dict[str, Any]:
     return content
 
 
-def uncounted(record: Mapping[str, Any]) -> bool:
-    """Whether a round counted no client's message."""
-    return bool(record.get("refused")) and len(record["refused"]) == len(record["clients"])
-
-
 def _line(record: Mapping[str, Any]) -> str:
     return json.dumps(_without_nan(record), allow_nan=False) + "\n"
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedvote.engines.uncounted import uncounted
 from fedvote.errors import ConfigError
 from fedvote.runs.config import Config, read
 from fedvote.runs.environment import provenance
-from fedvote.runs.folder import RunFolder, uncounted
+from fedvote.runs.folder import RunFolder
 from fedvote.runs.progress import watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table

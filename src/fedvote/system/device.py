@@ -17,7 +17,10 @@ def find_device(name: str) -> torch.device:
     if name not in ("auto", "cpu", "cuda"):
         raise ConfigError(f"device is {name!r}, expected auto, cpu or cuda")
     if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device is cuda, but torch finds no CUDA GPU; use --device cpu or --device auto")
+        raise ConfigError(
+            "device is cuda, but torch finds no CUDA GPU; use --device cpu or --device auto (in a "
+            'program: device="cpu")'
+        )
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 

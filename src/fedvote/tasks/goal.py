@@ -54,7 +54,7 @@ class Goal:
         """The metric of these outputs; ConfigError if it is no number though all outputs are finite."""
         try:
             value = float(self.metric(outputs_NC, targets_N))
-        except (TypeError, ValueError, RuntimeError, IndexError) as error:
+        except Exception as error:  # a user's function may raise anything
             outputs, targets = as_given(outputs_NC, targets_N)
             raise ConfigError(
                 f"metric {self.metric.name} fails on outputs of shape {tuple(outputs.shape)} and targets of shape "
@@ -123,9 +123,14 @@ def _try_loss(loss: Loss, data: Dataset) -> None:
             f"{what} fails on outputs of shape {tuple(outputs.shape)} and targets of {contracts.form(y)} "
             f"({reason(error)}), expected a function of both that returns one number"
         ) from error
-    if not isinstance(value, Tensor) or value.ndim or not value.requires_grad:
-        found = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else contracts.kind(value)
-        found = "a number that does not depend on the outputs" if found.endswith("shape ()") else found
-        raise ConfigError(
-            f"{what} returns {found}, expected one number as a tensor, the mean over the batch: add .mean()"
-        )
+    if not isinstance(value, Tensor):
+        found, advice = contracts.kind(value), "return the tensor itself, without .item() or float()"
+        advice = "return that number" if value is None else advice
+    elif value.ndim:
+        found, advice = f"a tensor of shape {tuple(value.shape)}", "add .mean()"
+    elif not value.requires_grad:
+        found = "a number that does not depend on the outputs"
+        advice = "compute it from the outputs by operations that have gradients, without .detach()"
+    else:
+        return
+    raise ConfigError(f"{what} returns {found}, expected one number as a tensor, the mean over the batch: {advice}")

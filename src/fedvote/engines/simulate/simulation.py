@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +18,12 @@ from fedvote.engines.simulate.broadcast import broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import DrawAhead
 from fedvote.engines.simulate.secret_round import close_unseen, private
-from fedvote.errors import ConfigError
+from fedvote.engines.uncounted import lost_rounds
+from fedvote.errors import ConfigError, Doubt
 from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.method import Method
 from fedvote.network.network import Network
+from fedvote.network.summary import Summary
 from fedvote.plan import Plan, all_knobs
 from fedvote.rounds import Round
 from fedvote.secure import SecureTally
@@ -39,7 +42,7 @@ def simulate(
     *,
     keep_float: Sequence[str] | None = None,
     vote: Sequence[str] = (),
-    start: str | Path | Mapping[str, Tensor] = "given",
+    start: str | Path | nn.Module | Mapping[str, Tensor] = "given",
     owned: Sequence[Tensor] | None = None,
     augment: Sequence[str | Augmentation] = (),
     device: str = "auto",
@@ -52,7 +55,7 @@ def simulate(
     method: how clients and server train; not given: FedVote()
     keep_float: names of layers (with * and ?) that stay float; not given: the last layer on the way to the output
     vote: names of further weights to vote on, such as attention.in_proj_weight or embedding
-    start: "given", the network's own weights; "seed", weights that the seed draws; or a file or state dict of weights
+    start: "given", the network's own weights; "seed", those that the seed draws; or a file, state dict or module
     owned: the indices of each client's training examples; not given: `partition` divides them
     augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
@@ -86,7 +89,16 @@ class Simulation:
     federation: Federation
 
     def __iter__(self) -> Iterator[Snapshot]:
-        return self.run()
+        records = []
+        for snapshot in self.run():
+            records.append(snapshot.record)
+            yield snapshot
+        if lost := lost_rounds(records):
+            warnings.warn(lost, Doubt, stacklevel=2)
+
+    def summary(self) -> Summary:
+        """Every layer with its shape, what happens to it, and its bits; print it."""
+        return self.federation.summary()
 
     def deployed(self, snapshot: Snapshot) -> nn.Module:
         """The model that goes onto a device: an ordinary module whose voted weights are -1 and +1 (or 0)."""
