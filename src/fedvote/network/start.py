@@ -44,7 +44,7 @@ def draw(module: nn.Module, key: Key) -> list[str]:
 
 def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -> nn.Module:
     """A copy of the module with these weights: a state dict, or a file of one (.safetensors, or torch.save's)."""
-    weights, where = (source, "the weights given") if isinstance(source, Mapping) else (_read(Path(source)), source)
+    weights, where = (source, "the state dict given") if isinstance(source, Mapping) else (_read(Path(source)), source)
     own = module.state_dict()
     other = _norm_statistics(module) | dict(weights)
     for name, value in own.items():
