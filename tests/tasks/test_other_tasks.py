@@ -178,5 +178,5 @@ def test_the_success_of_a_backdoor_is_beside_any_metric(tmp_path: Path) -> None:
 
 def test_a_network_with_too_many_outputs_is_told_how_many_targets_there_are() -> None:
     data = regression.diabetes()
-    with pytest.raises(fedvote.ModelError, match=r"but the data has 1 targets: expected \(1,\)"):
+    with pytest.raises(fedvote.ModelError, match=r"but the data has 1 target: expected \(1,\)"):
         fedvote.simulate(regression.network(data.shape, 2), data, batch=8)
