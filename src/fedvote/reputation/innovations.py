@@ -31,7 +31,7 @@ LARGEST = 2**21  # weights in a part: larger layers are cut into several
 SAMPLE = 2**17  # weights of a part that are looked at
 RUN = 2**10  # neighbouring weights that are sampled together
 VOTES = 2**25  # looked at in a round, of all clients together
-MANY = 256  # ballots; of more, half as many votes are looked at, which keeps a server of 1,000 clients below 400 MB
+MANY = 256  # ballots; of more, half as many votes are looked at: less memory on a server of many clients
 
 
 @dataclass(frozen=True, eq=False)
