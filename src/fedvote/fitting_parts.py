@@ -77,12 +77,12 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
         why = f"with train_float {name} sends floats: set method.train_float = false"
     elif not method.wire(network).summed:
         why = f"{name} has no use for sums of whole numbers alone: use fedvote, signsgd, or fedavg with method.clip"
-    elif (
-        type(method.merge(method.init(network, plan.federation.clients), Key(plan.seed, 1))).add_sums is Merge.add_sums
+    elif type(merge := method.merge(method.init(network, plan.federation.clients), Key(plan.seed, 1))).add_sums is (
+        Merge.add_sums
     ):
         why = f"{name} needs each message: its merge has no add_sums"
-    elif getattr(method, "counts", "") == "changes" and private:
-        why = f"{name} counts changes and draws the numbers by which clients round: set secure.rounding = seed"
+    elif merge.draws_for_clients and private:
+        why = f"{name} with these settings draws the numbers by which clients round: set secure.rounding = seed"
     elif plan.attack.draws and private:
         why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"
     elif plan.cohort < secure.minimum:

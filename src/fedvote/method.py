@@ -35,6 +35,8 @@ def layerwise(objective: Objective) -> Objective:
 class Merge(ABC):
     """A fold over the messages of a round that ends in the next state. It need not keep the messages."""
 
+    draws_for_clients: bool = False  # whether it draws the random numbers by which clients round
+
     @abstractmethod
     def add(self, ups: Message, clients: Sequence[int]) -> None:
         """Add the messages of one or more clients. Each tensor has K rows, one per client."""

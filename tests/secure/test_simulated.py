@@ -190,7 +190,7 @@ class Comparing(FedVote):
         (Eden(), {}, "Eden has no use for sums"),
         (FetchSGD(), {}, "FetchSGD has no use for sums"),
         (Comparing(), {}, "Comparing needs each message"),
-        (FedVote(counts="changes"), {"rounding": "private"}, "FedVote counts changes"),
+        (FedVote(counts="changes"), {"rounding": "private"}, "FedVote with these settings draws the numbers"),
         (None, {"cohort": 2}, r"a round has 2 clients, expected secure.minimum = 3"),
         (None, {"count_only": True, "wire": "written"}, "secure.count_only writes no message"),
         (
