@@ -30,15 +30,22 @@ def reproduce(
     device: Device = "auto",
     jobs: Annotated[int, typer.Option(help="Runs at a time, each in its own process with one thread.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for run folders and pages.")] = Path("runs/paper"),
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Results of another machine: the runs in it are not repeated; repeatable."),
+    ] = None,
 ) -> None:
     """Measure the paper's figures and tables, or another experiment; the same command resumes it."""
     from fedvote.studies.experiments import EXPERIMENTS, Asked
-    from fedvote.studies.experiments.reproduce import report_on
+    from fedvote.studies.experiments.earlier_runs import unpack
+    from fedvote.studies.experiments.reproduce import RUNS, report_on
 
     if experiment is None:
         list_names("experiments")
         return
     asked = Asked(seeds, rounds, tuple(set or ()), tuple(only or ()), device, jobs)
+    for file in earlier or ():
+        unpack(file, out / RUNS)
     try:
         for name in EXPERIMENTS if experiment == "all" else [experiment]:
             typer.echo(report_on(name, asked, out))

@@ -30,7 +30,7 @@ LINK = {"up": 1 * MEGABIT, "down": 10 * MEGABIT}
 SETTINGS = (f"federation.clients={NODES}", "flower.deadline=550")
 FLOAT = ("method.lr=0.001",)
 CONTENDERS: dict[str, tuple[str, ...]] = {
-    "FedVote, 5 levels": ("method.levels=5",),
+    "FedVote, 5 levels": ("method.levels=5", "method.level_rounding=carry", "method.counts=changes"),
     "FedVote, all levels": (),
     "FedPAQ": ("method=fedpaq", "method.bucket=512", *FLOAT),
     "FedPAQ, rounded down": ("method=fedpaq", "method.bucket=512", "method.down_levels=3", *FLOAT),

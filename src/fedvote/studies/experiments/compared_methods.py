@@ -38,12 +38,11 @@ ON_DIGITS = {
 """FedVote with the preset's learning rate, the others with their default."""
 
 ROUNDED = ("method.down_levels=1",)
+CARRIED = ("method.level_rounding=carry", "method.counts=changes")
 FEW = {
     "FedVote": (),
-    "FedVote, 9 levels": ("method.levels=9",),
-    "FedVote, 5 levels": ("method.levels=5",),
-    "FedVote, 4 levels": ("method.levels=4",),
-    "FedVote, 3 levels at random": ("method.levels=3", "method.level_rounding=random"),
+    "FedVote, 5 levels": ("method.levels=5", *CARRIED),
+    "FedVote, 3 levels": ("method.levels=3", *CARRIED),
 }
 ON_CIFAR10 = {name: ("method.lr=0.03", *settings) for name, settings in FEW.items()} | {
     f"{name}{way}": (*CONTENDERS[name], *settings)

@@ -202,6 +202,6 @@ def kept(record: Record, hostile: Container[int] = ()) -> dict[str, Any]:
         "hostile_weight": sum(weight for client, weight in weights.items() if client in hostile),
         "honest_without": sum(not weight for client, weight in weights.items() if client not in hostile),
     }
-    whole = {**record, **(judged if weights else {})}
+    whole = {**record, **(judged if weights else {})}  # records of an earlier file have no weights, but these two
     short = {name: round(value, 5) if isinstance(value, float) else value for name, value in whole.items()}
     return {name: short[name] for name in (*KEPT, *judged) if name in short}
