@@ -105,7 +105,7 @@ def test_kernels_made_for_a_network_make_nearly_the_same_of_a_round(method: Meth
 
 @pytest.mark.parametrize(
     "method",
-    [FedAvg(0.1, "SGD"), FedAvg(), RISING, FedVote(0.1, "SGD", sign_share=0.5, sign_schedule=Cosine())],
+    [FedAvg(0.1, "SGD"), FedAvg(), RISING, FedVote(10.0, "SGD", sign_share=0.5, sign_schedule=Cosine())],
     ids=str,
 )
 @COMPILE

@@ -83,7 +83,8 @@ def test_networks_have_the_same_loss_and_gradients(name: str) -> None:
         loss = kind.loss(weights[0], weights[1], x, y)
         results.append([loss, *torch.autograd.grad(loss, weights)])
     for expected, found in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+        # an activation near 0 may fall on its other side, which changes some gradients a little
+        assert (found - expected).norm() <= 0.01 * expected.norm()
 
 
 @pytest.fixture
