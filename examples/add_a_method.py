@@ -37,5 +37,5 @@ class TernGrad(FloatMethod):
         return AllAtOnce(lambda ups, clients: move(state, self.server_lr * (ups["scale"] * ups["signs"]).mean(0)))
 
     def wire(self, network: Network) -> Wire:
-        uplink = {"signs": Ternary(network.D + network.F), "scale": Float32(1)}
+        uplink = {"signs": Ternary(network.trainable), "scale": Float32(1)}
         return FloatWire(network, uplink, scales=("scale",))

@@ -20,10 +20,10 @@ from tests.toy import dataset, module
 @pytest.mark.parametrize(
     ("knobs", "words"),
     [
-        ({"attack": "inverse"}, "attack is Inverse, but federation.hostile is 0: nobody attacks"),
-        ({"hostile": 2}, "federation.hostile is 2, but there is no attack"),
-        ({"oracle": True}, "federation.oracle is true, but federation.hostile is 0"),
-        ({"epochs": 1.0, "steps": 7}, "local.epochs is 1, so that local.steps = 7 is not used"),
+        ({"attack": "inverse"}, "attack is Inverse, but hostile is 0: nobody attacks"),
+        ({"hostile": 2}, "hostile is 2, but there is no attack"),
+        ({"oracle": True}, "oracle is true, but hostile is 0"),
+        ({"epochs": 1.0, "steps": 7}, "epochs is 1, so that steps = 7 is not used"),
     ],
 )
 def test_a_program_is_warned(knobs: dict[str, Any], words: str) -> None:
@@ -46,7 +46,7 @@ def test_the_command_line_says_it_once_in_a_sentence(tmp_path: Path, capsys: pyt
         main(["run", "quickstart", "--out", str(tmp_path / "run"), *settings])
     said = capsys.readouterr().err
     assert stop.value.code == 0
-    assert said.count("fedvote: attack is Inverse, but federation.hostile is 0: nobody attacks\n") == 1
+    assert said.count("fedvote: attack is Inverse, but hostile is 0: nobody attacks\n") == 1
     assert "UserWarning" not in said and "Doubt" not in said
 
 

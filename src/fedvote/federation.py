@@ -192,17 +192,13 @@ class Federation:
         bits = 1.0 if values <= {-1, 1} else 1.6 if values <= {-1, 0, 1} else 32.0
         down = {name: value.cpu() for name, value in method.broadcast(state).items()}
         uplink = method.wire(network).up(down, self.key(1, 0))
-        return summarise(network, self.plan.seed, uplink, bits, method, self.trains_float)
-
-    @property
-    def trains_float(self) -> bool:
-        """Whether float weights train; a method of the user's own trains all."""
-        return bool(getattr(self.method, "train_float", True))
+        return summarise(network, self.plan.seed, uplink, bits, method)
 
     @property
     def weights_sent(self) -> int:
-        """How many weights travel: the voted ones, and the float ones if they train."""
-        return self.network.D + (self.network.F if self.trains_float else 0)
+        """How many weights travel: the voted ones, and the float ones that train."""
+        sent = self.network.trainable if self.method.keeps_frozen else self.network.D + self.network.F
+        return sent if self.method.trains_float else self.network.D
 
     def placed(self) -> Network:
         """The network on the run's device, in its precision."""

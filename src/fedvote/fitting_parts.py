@@ -66,17 +66,18 @@ def check_attack(attack: Attack, method: Method, network: Network) -> None:
 def check_secrecy(plan: Plan, method: Method, network: Network, between_machines: bool = False) -> None:
     """Refuse a secure tally of a method, a rule, an attack or a cohort that needs more than a tally."""
     secure, attack = plan.secure, type(plan.attack).__name__
-    if getattr(method, "is_private", False):
+    if method.is_private:
         _check_privacy(secure, between_machines)
     if not isinstance(secure, SecureTally):
         return
     name, why, private = type(method).__name__, "", secure.rounds_privately(between_machines)
     if (rule := rule_of(method)) is not None:
         why = f"rule {type(rule).__name__} compares ballots: set method.reputation = uniform"
-    elif getattr(method, "train_float", False):
-        why = f"with train_float {name} sends floats: set method.train_float = false"
     elif not method.wire(network).summed:
-        why = f"{name} has no use for sums of whole numbers alone: use fedvote, signsgd, or fedavg with method.clip"
+        why = (
+            f"{name} with these settings sends more than whole numbers to add up: use fedvote with method.train_float = "
+            "false, signsgd, or fedavg with method.clip"
+        )
     elif type(merge := method.merge(method.init(network, plan.federation.clients), Key(plan.seed, 1))).add_sums is (
         Merge.add_sums
     ):
@@ -139,7 +140,7 @@ def check_frozen(method: Method, network: Network) -> None:
         keep = ", ".join(name for name, kind in METHODS.items() if kind.keeps_frozen)
         warnings.warn(
             f"{some(sorted(network.frozen))}: requires_grad is False, but {type(method).__name__} moves every "
-            f"weight; methods that keep them: {keep}",
+            f"weight; methods that keep them: {keep}, and subclasses of FloatMethod",
             Doubt,
             stacklevel=4,
         )

@@ -87,7 +87,9 @@ class Method(ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
 
     float_only: ClassVar[bool] = False  # whether the method keeps all weights as floats: it can train any network
-    keeps_frozen: ClassVar[bool] = False  # whether a weight that no client changes stays as it is
+    keeps_frozen: ClassVar[bool] = False  # whether weights that the user froze stay as they are, and are not sent
+    trains_float: ClassVar[bool] = True  # whether float weights train and travel
+    is_private: ClassVar[bool] = False  # whether clients add noise to votes, and `measure` accounts for it
 
     lr: float = 0.03  # the local learning rate, eta
     optimizer: str = "Adam"  # of torch.optim; new in every round; must work element by element

@@ -165,13 +165,13 @@ class Plan:
         """A sentence for every setting that can run, but is probably a mistake."""
         hostile, attack = self.federation.hostile, type(self.attack)
         if attack is not Nothing and not hostile:
-            yield f"attack is {attack.__name__}, but federation.hostile is 0: nobody attacks"
+            yield f"attack is {attack.__name__}, but hostile is 0: nobody attacks"
         if attack is Nothing and hostile and not self.federation.oracle:
-            yield f"federation.hostile is {hostile}, but there is no attack: hostile clients vote honestly"
+            yield f"hostile is {hostile}, but there is no attack: hostile clients vote honestly"
         if self.federation.oracle and not hostile:
-            yield "federation.oracle is true, but federation.hostile is 0: nobody is left out"
+            yield "oracle is true, but hostile is 0: nobody is left out"
         if self.local.epochs and self.local.steps != LocalTraining.steps:
-            yield f"local.epochs is {self.local.epochs:g}, so that local.steps = {self.local.steps} is not used"
+            yield f"epochs is {self.local.epochs:g}, so that steps = {self.local.steps} is not used"
 
     @classmethod
     def of(cls, **knobs: Any) -> Plan:

@@ -7,20 +7,25 @@ import torch
 
 from fedvote import FedAvg
 from fedvote.aggregate.mean import weighted_sum
-from fedvote.methods.update import flat, move
+from fedvote.methods.update import move, trained_weights
 from fedvote.randomness import Key
 from tests.toy import Federation, batches, keys
 
 STATE = {"voted": torch.tensor([1.0, 2.0, 3.0]), "float": torch.tensor([4.0, 5.0]), "other": torch.ones(1)}
 
 
-def test_all_weights_are_one_vector_the_voted_ones_first() -> None:
-    assert flat(STATE).tolist() == [1, 2, 3, 4, 5]
-
-
 def test_an_update_is_subtracted() -> None:
     moved = move(STATE, torch.tensor([1.0, 0.0, -1.0, 0.5, 0.0]))
     assert {name: value.tolist() for name, value in moved.items()} == {"voted": [0, 2, 4], "float": [3.5, 5]}
+
+
+def test_frozen_weights_have_no_place_in_an_update_and_stay() -> None:
+    state = {**STATE, "float_trains": torch.tensor([False, True])}
+    assert (trained_weights(STATE), trained_weights(state)) == (5, 4)
+    moved = move(state, torch.tensor([1.0, 0.0, -1.0, 0.5]))
+    assert {name: value.tolist() for name, value in moved.items()} == {
+        "voted": [0, 2, 4], "float": [4, 4.5], "float_trains": [False, True],
+    }  # fmt: skip
 
 
 def test_an_update_is_what_training_took_away() -> None:

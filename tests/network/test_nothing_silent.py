@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from fedvote import Doubt, FedAvg, FedPAQ, FedVote
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError, ModelError
 from fedvote.method import Method
-from fedvote.methods import Eden
+from fedvote.methods import Eden, FetchSGD, SignSGD, Signum
 from fedvote.network.network import Network
+from fedvote.network.summary import FROZEN, MOVED, TRAINED
 
 
 def points(tokens: bool = False) -> Dataset:
@@ -42,14 +44,41 @@ def trained(network: nn.Module, data: Dataset, method: Method, **options: Any) -
 
 
 @pytest.mark.parametrize(
-    "method", [FedVote(), FedVote(train_float=True), FedVote(train_float=True, float_levels=7), FedAvg(), FedPAQ()]
+    ("method", "bits"),  # of one message, for each weight of the frozen layer if it were sent
+    [
+        (FedVote(coding="plain"), 0),
+        (FedVote(coding="plain", train_float=True), 32),
+        (FedVote(coding="plain", train_float=True, float_levels=7), 3.5),
+        (FedAvg(), 32),
+        (FedAvg(clip=0.1, down_levels=7), 14),
+        (FedAvg(aggregate="centred-clipping"), 32),  # type: ignore[arg-type]
+        (FedPAQ(levels=3, coding="plain"), 2.5),
+        (Eden(block=8), 1),
+        (SignSGD(), 1),
+        (Signum(), 1),
+        (FetchSGD(), 32),
+    ],
+    ids=repr,
 )
-def test_weights_that_the_user_froze_stay(method: Method) -> None:
-    network = mlp()
-    network[0].requires_grad_(False)
-    after, _ = trained(network, points(), method)
-    torch.testing.assert_close(after[0].weight, network[0].weight)  # type: ignore[index]
-    assert not torch.equal(after[2].weight, network[2].weight)  # type: ignore[index, arg-type]
+@pytest.mark.parametrize("wire", ["weighed", "written"])
+def test_weights_that_the_user_froze_stay_to_the_bit_and_are_not_sent(method: Method, bits: float, wire: str) -> None:
+    def after(network: nn.Module) -> tuple[Any, int]:
+        run = fedvote.simulate(
+            network, points(), method, clients=3, rounds=2, steps=5, batch=20, device="cpu", keep_float=["4"], wire=wire
+        )
+        *_, last = run
+        assert sum(layer.bits_up for layer in run.federation.summary().layers if layer.role == FROZEN) == 0
+        return run.deployed(last), last.record["uplink_bytes"]
+
+    whole, part = mlp(), mlp()
+    part[0].requires_grad_(False)
+    part[4].bias.requires_grad_(False)
+    (_, all_bytes), (found, fewer_bytes) = after(whole), after(part)
+    for name in ("0.weight", "0.bias", "4.bias"):
+        assert torch.equal(found.get_parameter(name), part.get_parameter(name))
+    assert not torch.equal(found[2].weight, part[2].weight)
+    # 96 weights that were voted on and 19 floats
+    assert all_bytes - fewer_bytes >= 3 * 19 * bits / 8 - 3
 
 
 @pytest.mark.parametrize("method", [FedVote(), FedAvg()])
@@ -99,15 +128,24 @@ def test_vote_may_name_the_last_layer() -> None:
     assert "4.weight" in {slot.name for slot in Network(mlp(), vote=["4"], shape=(6,)).voted}
 
 
+@dataclass(frozen=True)
+class MovesAll(FedAvg):
+    keeps_frozen = False
+
+
 def test_a_method_that_moves_every_weight_says_so_of_frozen_ones() -> None:
     network = mlp()
     network[0].requires_grad_(False)
-    with pytest.warns(Doubt, match=r"0.bias, 0.weight: requires_grad is False, but Eden moves every weight.* fedavg"):
-        fedvote.simulate(network, points(), Eden(), clients=2)
+    with pytest.warns(
+        Doubt, match=r"0.bias, 0.weight: requires_grad is False, but MovesAll moves every weight.*fedavg"
+    ):
+        run = fedvote.simulate(network, points(), MovesAll(), clients=2)
+    roles = {layer.name: layer.role for layer in run.federation.summary().layers}
+    assert roles["0.weight"] == MOVED and roles["2.weight"] == TRAINED
     network[2].requires_grad_(False)
     network[4].bias.requires_grad_(False)
     with pytest.warns(Doubt, match=r"2.bias, 2.weight and 1 more: requires_grad"):
-        fedvote.simulate(network, points(), Eden(), clients=2)
+        fedvote.simulate(network, points(), MovesAll(), clients=2)
 
 
 def test_a_network_that_is_frozen_as_a_whole_trains() -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from fedvote.codecs import Binary, EntropyVotes, Float32, FloatSteps, IfChanged, Integers, Levels, Tallies, Ternary
 from fedvote.codecs.vote_contexts import Expected, contexts
 from fedvote.core import Codec, Message
+from fedvote.methods.frozen_weights import without_frozen
 from fedvote.methods.soft_levels import SoftLevels
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
@@ -53,7 +54,7 @@ class BallotWire(Wire):
         if self.entropy:
             uneven = self.levels.arcsine(int(down["levels"]) + 1)
             votes = ballot_codec(self.alphabet, down, key, self.levels.values().double().numpy() if uneven else None)
-        return {"votes": votes, **{name: self._floats(down[name], shared=True) for name in self.floats_up}}
+        return {"votes": votes, **{name: self._floats_up(down[name]) for name in self.floats_up}}
 
     def down(self, reference: Message | None = None, key: Key | None = None) -> Codecs:
         level: Codec
@@ -70,15 +71,21 @@ class BallotWire(Wire):
         return {"level": changed, "levels": Integers(1), **floats}
 
     def unmoved(self, down: Message) -> Message:
-        return {"votes": self.soft(down)} | {name: down[name] for name in self.floats_up}
+        floats = {name: without_frozen(down[name], self.network.trains) for name in self.floats_up}
+        return {"votes": self.soft(down)} | floats
 
     def _floats_down(self, reference: Tensor | None) -> Codec:
         whole = self.floats_down == self.floats_up and not self.float_levels
         return self._floats(reference) if whole else IfChanged(self._floats(reference), reference)
 
-    def _floats(self, reference: Tensor | None, shared: bool = False) -> Codec:
+    def _floats(self, reference: Tensor | None) -> Codec:
         few = self.float_levels
-        return FloatSteps(self.network.F, few, reference, shared) if few else Float32(self.network.F)
+        return FloatSteps(self.network.F, few, reference) if few else Float32(self.network.F)
+
+    def _floats_up(self, down_F: Tensor) -> Codec:
+        count, few = self.network.trainable - self.network.D, self.float_levels
+        trained = without_frozen(down_F, self.network.trains)
+        return FloatSteps(count, few, trained, shared=True) if few else Float32(count)
 
     def _few_levels(self, reference: Message | None, key: Key | None) -> Codec:
         D = self.network.D

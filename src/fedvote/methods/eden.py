@@ -25,7 +25,7 @@ from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
 from fedvote.methods.rounded_broadcast import RoundedBroadcast
-from fedvote.methods.update import FloatWire, flat, move
+from fedvote.methods.update import FloatWire, move, trained_weights
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
 from fedvote.randomness import Key
@@ -56,7 +56,7 @@ class Eden(RoundedBroadcast):
 
     def merge(self, state: State, key: Key) -> Merge:
         def average(ups: Message, clients: list[int]) -> State:
-            size, shape = len(flat(state)), (ups["scale"].shape[1], -1)
+            size, shape = trained_weights(state), (ups["scale"].shape[1], -1)
             total = torch.zeros(ups["signs"].shape[1], device=ups["signs"].device)
             for signs, scale, client in zip(ups["signs"], ups["scale"], clients, strict=True):
                 total += restore(signs.view(shape), scale, Key(key.seed, key.round, client)).flatten()
@@ -65,7 +65,7 @@ class Eden(RoundedBroadcast):
         return AllAtOnce(average)
 
     def wire(self, network: Network) -> Wire:
-        size = network.D + network.F
+        size = network.trainable
         blocks = math.ceil(size / self._length(size))
         uplink = {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}
         few = self.down_levels

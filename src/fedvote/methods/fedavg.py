@@ -13,6 +13,7 @@ from fedvote.codecs import Float32, Signed
 from fedvote.core import Batches, Codec, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
+from fedvote.methods.frozen_weights import TRAINS, mark_of, with_frozen, without_frozen
 from fedvote.methods.fixed_point import FINEST, MeanLevel, to_levels
 from fedvote.methods.rounded_broadcast import RoundedBroadcast
 from fedvote.methods.update import FloatWire, move
@@ -23,8 +24,6 @@ from fedvote.wire import Codecs, Wire
 
 @dataclass(frozen=True)
 class FedAvg(RoundedBroadcast):
-    keeps_frozen = True
-
     lr: float = 0.001
     by_samples: bool = False  # weigh clients by the number of examples they report; false: equally, as in Eq. 2
     aggregate: Aggregate = field(default=Mean(), metadata={"registry": AGGREGATES})  # the rule that merges models
@@ -53,7 +52,7 @@ class FedAvg(RoundedBroadcast):
             return {"level": to_levels(self.update(network, down, batches), self.clip, FINEST)}, memory
         voted, floats = self.train(network, down, batches)
         samples = {"samples": batches.samples_K.float()[:, None]} if self.by_samples else {}
-        return {"voted": voted, "float": floats} | samples, memory
+        return {"voted": voted, "float": without_frozen(floats, network.trains)} | samples, memory
 
     def merge(self, state: State, key: Key) -> Merge:
         if self.clip:
@@ -63,16 +62,20 @@ class FedAvg(RoundedBroadcast):
         def average(ups: Message, clients: list[int]) -> State:
             # theta = sum_m (n_m / n) theta_m; other rules use the same shares n_m / n
             counts = ups["samples"][:, 0].clamp_min(1) if self.by_samples else torch.ones_like(ups["voted"][:, 0])
-            return self.rounded(state, self.aggregate.merge(self.broadcast(state), ups, counts / counts.sum()))
+            trains_F = state.get(TRAINS)
+            start = {"voted": state["voted"], "float": without_frozen(state["float"], trains_F)}
+            merged = self.aggregate.merge(start, ups, counts / counts.sum())
+            floats_F = with_frozen(state["float"], merged["float"], trains_F)
+            return self.rounded(state, {"voted": merged["voted"], "float": floats_F} | mark_of(state))
 
         return AllAtOnce(average)
 
     def wire(self, network: Network) -> Wire:
         samples: dict[str, Codec] = {"samples": Float32(1)} if self.by_samples else {}
-        uplink: Codecs = {"voted": Float32(network.D), "float": Float32(network.F), **samples}
+        uplink: Codecs = {"voted": Float32(network.D), "float": Float32(network.trainable - network.D), **samples}
         few = self.down_levels
         if self.clip:
-            uplink = {"level": Signed(network.D + network.F, FINEST)}
+            uplink = {"level": Signed(network.trainable, FINEST)}
             return FloatWire(network, uplink, keeps_broadcast=few > 0, down_levels=few, sums_suffice=True)
         return FloatWire(network, uplink, sends_models=True, keeps_broadcast=few > 0, down_levels=few)
 

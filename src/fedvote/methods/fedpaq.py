@@ -42,8 +42,6 @@ MOST_LEVELS = 2**14 - 1  # the codec holds 2 s + 1 whole numbers
 
 @dataclass(frozen=True)
 class FedPAQ(RoundedBroadcast):
-    keeps_frozen = True
-
     lr: float = 0.001
     levels: int = 1  # s, the values above zero; 2 s + 1 in all. With 1, an update is -1, 0 or +1 times its norm
     bucket: int = 0  # weights that share a norm; 0: all, as in the paper; QSGD's authors use 512
@@ -91,7 +89,7 @@ class FedPAQ(RoundedBroadcast):
         return AllAtOnce(average)
 
     def wire(self, network: Network) -> Wire:
-        N = network.D + network.F
+        N = network.trainable
         coded, norms = self.coding == "entropy", Float32(-(-N // (self.bucket or N)))
         kind = TernaryWire if coded and self.levels == 1 else FloatWire
         level, few = {"level": Signed(N, self.levels, coded)}, self.down_levels
@@ -117,7 +115,7 @@ class TernaryWire(FloatWire):
     personal: bool = True
 
     def up(self, down: Message, key: Key) -> Codecs:
-        numbers_N = shared_random(key, self.network.D + self.network.F, self.network.start.voted.device)
+        numbers_N = shared_random(key, self.network.trainable, self.network.start.voted.device)
         return {**self.uplink, "level": EntropyVotes(TERNARY, *by_random_number(numbers_N))}
 
 

@@ -26,6 +26,7 @@ from fedvote.errors import ConfigError, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
+from fedvote.methods.frozen_weights import marked, without_frozen
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.trained_floats import REST, rounded_rows
@@ -148,7 +149,8 @@ class FedVote(Method):
         if self.is_private:
             state[TALLIES] = torch.zeros(clients + 1, dtype=torch.int32, device=soft_D.device)
         if self.train_float and self.float_levels:
-            state[REST] = torch.zeros_like(state["float"])
+            state[REST] = torch.zeros_like(without_frozen(state["float"], network.trains))
+        state |= marked(network) if self.train_float else {}
         if network.given:
             state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
         memory = self.reputation.init(clients)
@@ -182,7 +184,8 @@ class FedVote(Method):
         weights_KD = self.privacy.blur(phi(latent_KD), self.soft(down))
         up = {"votes": round_by_shared_random(weights_KD, self.alphabet, keys)}
         if self.train_float:
-            up["float"] = rounded_rows(down["float"], trained[0], self.float_levels)
+            start_F, trained_KF = (without_frozen(floats, network.trains) for floats in (down["float"], trained[0]))
+            up["float"] = rounded_rows(start_F, trained_KF, self.float_levels)
         return up, memory
 
     @layerwise
@@ -254,7 +257,11 @@ class FedVote(Method):
         return self.soft_levels.value(message["level"], int(message["levels"]) + 1)
 
     @property
-    def is_private(self) -> bool:
+    def trains_float(self) -> bool:  # type: ignore[override]
+        return self.train_float
+
+    @property
+    def is_private(self) -> bool:  # type: ignore[override]
         return not isinstance(self.privacy, NoNoise)
 
     @property

@@ -24,7 +24,7 @@ from fedvote.codecs.bits import unpack_bits
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.update import FloatMethod, FloatWire, check_above_zero, flat, move
+from fedvote.methods.update import FloatMethod, FloatWire, check_above_zero, move, trained_weights
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.wire import Wire
@@ -51,7 +51,7 @@ class FetchSGD(FloatMethod):
             raise ConfigError(f"columns is {self.columns} and k is {self.k}, expected whole numbers above 0")
 
     def init(self, network: Network, clients: int) -> State:
-        empty = torch.zeros(self.rows, self.width(network.D + network.F), device=network.start.voted.device)
+        empty = torch.zeros(self.rows, self.width(network.trainable), device=network.start.voted.device)
         return super().init(network, clients) | {"momentum": empty, "error": empty}
 
     def local(
@@ -64,7 +64,7 @@ class FetchSGD(FloatMethod):
         return AllAtOnce(lambda ups, clients: self._recovered(state, key, ups["sketch"]))
 
     def _recovered(self, state: State, key: Key, sketches_K: Tensor) -> State:
-        sketch = self.sketch(len(flat(state)), key.seed)
+        sketch = self.sketch(trained_weights(state), key.seed)
 
         # S_u <- rho S_u + 1/K sum_m S(delta_m),  S_e <- S_e + eta S_u
         momentum = self.momentum * state["momentum"] + sketches_K.mean(0)
@@ -83,7 +83,7 @@ class FetchSGD(FloatMethod):
 
     def wire(self, network: Network) -> Wire:
         # clients that keep the last broadcast receive only the k weights that changed
-        uplink = {"sketch": Sketch(self.rows, self.width(network.D + network.F))}
+        uplink = {"sketch": Sketch(self.rows, self.width(network.trainable))}
         return FloatWire(network, uplink, keeps_broadcast=True)
 
     def width(self, size: int) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor
 from fedvote.codecs.float_steps import each, exponents, moved
 from fedvote.core import State
 from fedvote.errors import ConfigError
+from fedvote.methods.frozen_weights import mark_of
 from fedvote.methods.update import NAMES, FloatMethod
 from fedvote.network.network import Network
 
@@ -40,7 +41,7 @@ class RoundedBroadcast(FloatMethod):
         """`after`, a step from `before`, as clients will have it."""
         if not self.down_levels:
             return after
-        state: State = {}
+        state = mark_of(before)
         for name in NAMES:
             # delta = theta^(k) - theta^(k+1) + what was not sent
             start, change = before[name], before[name] - after[name] + before[UNSENT + name]

@@ -42,7 +42,7 @@ class SignSGD(FloatMethod):
 
     def wire(self, network: Network) -> Wire:
         # clients that keep the last broadcast receive only the signs of the step
-        uplink = {"signs": Binary(network.D + network.F)}
+        uplink = {"signs": Binary(network.trainable)}
         return FloatWire(network, uplink, keeps_broadcast=True, step=self.server_lr, sums_suffice=True)
 
 

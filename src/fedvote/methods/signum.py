@@ -28,7 +28,7 @@ class Signum(SignSGD):
             raise ConfigError(f"beta is {self.beta}, expected a number from 0 to below 1")
 
     def memory(self, network: Network) -> State:
-        return {"momentum": torch.zeros(network.D + network.F, device=network.start.voted.device)}
+        return {"momentum": torch.zeros(network.trainable, device=network.start.voted.device)}
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]

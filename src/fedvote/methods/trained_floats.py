@@ -15,6 +15,7 @@ from torch import Tensor
 from fedvote.aggregate.mean import weighted_sum
 from fedvote.aggregate.median import median
 from fedvote.core import State
+from fedvote.methods.frozen_weights import TRAINS, with_frozen, without_frozen
 from fedvote.methods.rounded_broadcast import UNSENT, rounded_change
 from fedvote.reputation import rule_of
 
@@ -38,8 +39,9 @@ def merged_floats(method: FedVote, state: State, floats_KF: Tensor, lambda_K: Te
         merged_F = weighted_sum(lambda_K / lambda_K.sum(), floats_KF)
     else:
         merged_F = median(floats_KF[lambda_K > 0])
-    if not method.float_levels:
-        return {FLOAT: merged_F}
-    # delta = theta^(k) - theta^(k+1) + what was not sent
-    sent_F, rest_F = rounded_change(state[FLOAT], state[FLOAT] - merged_F + state[REST], method.float_levels)
-    return {FLOAT: sent_F, REST: rest_F}
+    trains_F, rest = state.get(TRAINS), {}
+    if method.float_levels:
+        # delta = theta^(k) - theta^(k+1) + what was not sent
+        start_F = without_frozen(state[FLOAT], trains_F)
+        merged_F, rest[REST] = rounded_change(start_F, start_F - merged_F + state[REST], method.float_levels)
+    return {FLOAT: with_frozen(state[FLOAT], merged_F, trains_F), **rest}

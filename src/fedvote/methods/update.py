@@ -1,13 +1,12 @@
 """The base of methods with float weights: the server keeps and broadcasts one model, clients train it.
 
-A client's update is delta = theta_start - theta_end over all weights, the voted ones first. It points like the
-gradient, so the server subtracts it. After one SGD step it is the learning rate times the gradient.
+A client's update is delta = theta_start - theta_end over all weights that train, the voted ones first. It points like
+the gradient, so the server subtracts it. After one SGD step it is the learning rate times the gradient.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from fedvote.codecs import Float32, FloatChanges, FloatSteps, IfChanged
 from fedvote.core import Batches, Codec, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.method import Method
+from fedvote.methods.frozen_weights import TRAINS, mark_of, marked, with_frozen, without_frozen
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.training.descent import descend
@@ -56,7 +56,8 @@ class FloatWire(Wire):
         return {"voted": codec("voted", self.network.D), "float": codec("float", self.network.F)}
 
     def unmoved(self, down: Message) -> Message:
-        return down if self.sends_models else {}
+        trained = {"voted": down["voted"], "float": without_frozen(down["float"], self.network.trains)}
+        return trained if self.sends_models else {}
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,10 @@ class FloatMethod(Method):
     """A method whose server keeps float weights. Subclasses define `local`, `merge` and `wire`."""
 
     float_only: ClassVar[bool] = True
+    keeps_frozen: ClassVar[bool] = True
 
     def init(self, network: Network, clients: int) -> State:
-        return {"voted": network.start.voted, "float": network.start.floats}
+        return {"voted": network.start.voted, "float": network.start.floats} | marked(network)
 
     def broadcast(self, state: State) -> Message:
         return {name: state[name] for name in NAMES}
@@ -83,21 +85,25 @@ class FloatMethod(Method):
         return descend(self, network, start, batches)
 
     def update(self, network: Network, down: Message, batches: Batches) -> Tensor:
-        """(K, D + F) each client's update: the broadcast weights minus its trained ones."""
+        """(K, N) each client's update: the broadcast weights minus its trained ones. N is `network.trainable`."""
         # delta_m^(k) = theta^(k) - theta_m^(k,tau)
-        return flat(down) - torch.cat(self.train(network, down, batches), 1)
+        voted_KD, floats_KF = (
+            down[n] - rows for n, rows in zip(NAMES, self.train(network, down, batches), strict=True)
+        )
+        return torch.cat([voted_KD, without_frozen(floats_KF, network.trains)], 1)
 
 
-def flat(weights: Mapping[str, Tensor]) -> Tensor:
-    """All weights as one vector, the voted ones first."""
-    return torch.cat([weights[name] for name in NAMES])
+def trained_weights(state: State) -> int:
+    """How many weights train."""
+    return len(state["voted"]) + len(without_frozen(state["float"], state.get(TRAINS)))
 
 
 def move(state: State, update: Tensor) -> State:
-    """The weights of a state minus an update."""
+    """The weights of a state minus an update of those that train."""
     # theta^(k+1) = theta^(k) - delta^(k)
-    parts = update.split([len(state[name]) for name in NAMES])
-    return {name: state[name] - part for name, part in zip(NAMES, parts, strict=True)}
+    D, floats_F, trains_F = len(state["voted"]), state["float"], state.get(TRAINS)
+    moved = without_frozen(floats_F, trains_F) - update[D:]
+    return {"voted": state["voted"] - update[:D], "float": with_frozen(floats_F, moved, trains_F)} | mark_of(state)
 
 
 def check_above_zero(**values: float) -> None:

@@ -111,6 +111,18 @@ class Network:
         """Parameters that the user froze (requires_grad=False); none if all are: such a network only predicts."""
         return self._frozen
 
+    @property
+    def trains(self) -> Tensor | None:
+        """(F,) whether each float weight trains; None if the user froze none."""
+        if not self.frozen:
+            return None
+        return torch.cat([self.start.floats.new_full((s.size,), s.name not in self.frozen) for s in self.floats]).bool()
+
+    @property
+    def trainable(self) -> int:
+        """How many weights train: all but those that the user froze."""
+        return self.D + self.F - sum(slot.size for slot in self.floats if slot.name in self.frozen)
+
     def _votable(
         self,
         module: nn.Module,
@@ -122,7 +134,7 @@ class Network:
         """Names of the voted weights; of a method without votes, any weights, since all are float."""
         voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
         if not voted and not votes:
-            return {name for name, _ in self._batch.named_parameters()}
+            return {name for name, _ in self._batch.named_parameters()} - self.frozen
         if not voted:
             raise ModelError(
                 f"{type(module).__name__} has no weights to vote on: expected at least one convolution or linear layer "

@@ -86,26 +86,28 @@ class Summary:
         return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def summarise(
-    network: Network, seed: int, uplink: Mapping[str, Codec], device_bits: float, method: Method, trains_float: bool
-) -> Summary:
+def summarise(network: Network, seed: int, uplink: Mapping[str, Codec], device_bits: float, method: Method) -> Summary:
     """`uplink`: the codecs of a client's message; `device_bits`: of a voted weight in the deployed network."""
     float_only = method.float_only
     up = {name: codec.plain_bits for name, codec in uplink.items()}
     everywhere = sum(
-        bits * uplink[name].count / (network.D + network.F)
+        bits * uplink[name].count / (network.trainable if method.keeps_frozen else network.D + network.F)
         for name, bits in up.items()
         if name not in ("votes", "voted", "float")
     )
     voted = VOTED if not float_only else TRAINED
-    floats = TRAINED if float_only or trains_float else FROZEN
+    floats = TRAINED if float_only or method.trains_float else FROZEN
     bits_voted = up.get("votes", up.get("voted", 0.0)) + everywhere
     bits_float = up.get("float", 0.0) + (everywhere if float_only else 0.0)
-    # what the user froze: nobody votes on it, so a method that leaves floats alone leaves it alone
-    fixed = dict.fromkeys(network.frozen, FROZEN if method.keeps_frozen or floats == FROZEN else MOVED)
+    keeps = method.keeps_frozen or floats == FROZEN
     layers = [
-        *(Layer(s.name, s.shape, s.size, fixed.get(s.name, voted), bits_voted, device_bits) for s in network.voted),
-        *(Layer(s.name, s.shape, s.size, fixed.get(s.name, floats), bits_float, 32.0) for s in network.floats),
+        *(Layer(s.name, s.shape, s.size, voted, bits_voted, device_bits) for s in network.voted),
+        *(
+            Layer(s.name, s.shape, s.size, FROZEN if keeps else MOVED, 0.0 if keeps else bits_float, 32.0)
+            if s.name in network.frozen
+            else Layer(s.name, s.shape, s.size, floats, bits_float, 32.0)
+            for s in network.floats
+        ),
     ]
     return Summary(tuple(layers), _start(network, seed), tuple(_warnings(network, layers)))
 
