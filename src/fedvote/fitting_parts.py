@@ -75,8 +75,8 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
         why = f"rule {type(rule).__name__} compares ballots: set method.reputation = uniform"
     elif not method.wire(network).summed:
         why = (
-            f"{name} with these settings sends more than whole numbers to add up: use fedvote with method.train_float = "
-            "false, signsgd, or fedavg with method.clip"
+            f"{name} with these settings sends more than whole numbers to add up: use fedvote with "
+            "method.train_float = false, signsgd, or fedavg with method.clip"
         )
     elif type(merge := method.merge(method.init(network, plan.federation.clients), Key(plan.seed, 1))).add_sums is (
         Merge.add_sums

@@ -80,7 +80,7 @@ class FedVote(Method):
     sign_rounding: SignRounding = "likeliest"  # the vote in that share; or "random": rounded at random in every step
     deploy_rounds: int = 1  # rounds whose votes the deployed network counts together; older ones fade by 1 - 1/R
     train_float: bool = False  # train and average the float weights; false: they stay as they start
-    float_lr: float = 0.003  # the learning rate of float weights that train
+    float_lr: float = 0.001  # the learning rate of float weights that train
     float_levels: int = 0  # values above zero of their update, both ways, 2 s + 1 in all; 0: float32
 
     explains = {  # noqa: RUF012  (a constant)
