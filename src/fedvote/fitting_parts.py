@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
+from fedvote.codecs import LARGEST
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError, Doubt, some
 from fedvote.method import Merge, Method
@@ -120,17 +121,35 @@ def check_poison(attack: Attack, data: Dataset) -> None:
 
 
 def check_finite(network: Network) -> None:
-    """Refuse initial weights that are NaN or infinite: no round would mend them."""
+    """Refuse initial weights that are no numbers, or that no message can carry: no round would mend them."""
     bad = [
         slot.name
         for slots, flat in ((network.voted, network.start.voted), (network.floats, network.start.floats))
         for slot in slots
-        if not flat[slot.start : slot.stop].isfinite().all()
+        if not (flat[slot.start : slot.stop].abs() <= LARGEST).all()
     ]
     if bad:
         raise ConfigError(
-            f"the initial weights of {some(bad)} have NaN or infinite numbers, expected finite ones: give weights from "
-            'before they diverged, or use start="seed" to draw weights anew'
+            f"the initial weights of {some(bad)} have NaN or infinite numbers, or some beyond ±{LARGEST:.3g}, which no "
+            'message carries: give weights from before they diverged, or use start="seed" to draw weights anew'
+        )
+
+
+def check_idle(method: Method, network: Network) -> None:
+    """Warn if voted weights cannot train, because a float weight behind them starts at zero and stays there."""
+    floats = network.start.floats
+    zero = [
+        slot.name
+        for slot in network.floats
+        if not slot.name.endswith("bias") and not floats[slot.start : slot.stop].any()
+    ]
+    idle = [slot.name for slot in network.voted if slot.name in network.idle]
+    if zero and idle and not method.trains_float:
+        warnings.warn(
+            f"{some(idle)} got a gradient of zero in a trial run: {some(zero)} starts at zero and does not train, so "
+            "nothing before it can learn; set train_float=True, or start from other weights",
+            Doubt,
+            stacklevel=4,
         )
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 import torch
 
-from fedvote.codecs.frame import CHECKSUM, HEAD, TENSOR, Header, check_head, check_names, pack, unpack
+from fedvote.codecs.frame import Header, check_head, check_names, frame_bytes, pack, unpack
 from fedvote.codecs.pending import wait_for
 from fedvote.core import Codec, Length, Message
 from fedvote.errors import UnwritableError, WireError
@@ -162,7 +162,7 @@ def weigh(outgoing: Outgoing) -> list[Delivery]:
         stop = start + 1 + len(others)
         check_names(stack, codecs)
         weights = {name: codec.weigh(stack[name][start:stop]) for name, codec in codecs.items()}
-        overhead = HEAD.size + TENSOR.size * len(codecs) + CHECKSUM.size
+        overhead = frame_bytes(len(codecs))
         for row in range(start, stop):
             refusal = ""
             lengths: list[Length] = [overhead]

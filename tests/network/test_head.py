@@ -114,7 +114,7 @@ def test_where_it_is_not_clear_a_sentence_asks_and_its_fix_works(
 def test_a_method_without_votes_takes_any_network() -> None:
     plan = Plan.of(clients=5, rounds=1, batch=8)
     alone = nn.Linear(6, 3)
-    with pytest.raises(ModelError, match=r"no weights to vote on.*keep_float=\(\)"):
+    with pytest.raises(ModelError, match=r"no weights to vote on.*keep_float=\[\] to vote on the last layer as well$"):
         Federation.of(alone, dataset(), FedVote(), plan)
     assert Federation.of(alone, dataset(), FedAvg(), plan).network.D == 21
 

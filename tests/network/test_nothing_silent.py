@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm, weight_norm
+from torch.utils.checkpoint import checkpoint
 
 import fedvote
 from fedvote import Doubt, FedAvg, FedPAQ, FedVote
@@ -76,7 +78,7 @@ def test_weights_that_the_user_froze_stay_to_the_bit_and_are_not_sent(method: Me
     (_, all_bytes), (found, fewer_bytes) = after(whole), after(part)
     for name in ("0.weight", "0.bias", "4.bias"):
         assert torch.equal(found.get_parameter(name), part.get_parameter(name))
-    assert not torch.equal(found[2].weight, part[2].weight)
+    assert not torch.equal(found.get_parameter("2.weight"), part.get_parameter("2.weight"))
     # 96 weights that were voted on and 19 floats
     assert all_bytes - fewer_bytes >= 3 * 19 * bits / 8 - 3
 
@@ -171,22 +173,135 @@ class OneHot(nn.Module):
         return self.head(self.body(F.one_hot(x.long(), 12).float().mean(1)).relu())  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("make", [Normalised, OneHot])
+class Scaled(Normalised):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.body(x).relu(), self.scale * F.normalize(self.head.weight))
+
+
+class Tokens(Normalised):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.mix = nn.Embedding(12, 6), nn.MultiheadAttention(6, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.table(x.long())
+        return self.head(self.body(self.mix(h, h, h, need_weights=False)[0].mean(1)))  # type: ignore[no-any-return]
+
+
+def test_layers_whose_weights_are_multiplied_are_all_last() -> None:
+    class Product(Normalised):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.down = nn.Linear(2, 3, bias=False), nn.Linear(16, 2, bias=False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.linear(self.body(x), self.head.weight + self.up.weight @ self.down.weight)
+
+    with pytest.raises(ModelError, match=r"several last layers \(down, head, up\)"):
+        Network(Product(), shape=(6,))
+
+
+@pytest.mark.parametrize("make", [Normalised, OneHot, Scaled])
 def test_the_last_layer_is_found_if_its_weight_is_computed_or_the_input_has_no_gradient(
     make: Callable[[], nn.Module],
 ) -> None:
     assert [slot.name for slot in Network(make(), shape=(6,)).voted] == ["body.weight"]
 
 
+def test_the_last_layer_is_found_behind_tokens_and_attention() -> None:
+    assert "head.weight" not in {slot.name for slot in Network(Tokens(), shape=(6,)).voted}
+
+
 @pytest.mark.parametrize("wrap", [weight_norm, orthogonal], ids=["weight_norm", "orthogonal"])
 def test_float_methods_train_computed_weights_and_votes_name_the_fix(wrap: Callable[..., nn.Module]) -> None:
     network = mlp()
     network[2] = wrap(network[2])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "There is a performance drop")
-        assert trained(network, points(), FedAvg(lr=0.03))[1] > 0.6
+    assert trained(network, points(), FedAvg(lr=0.03))[1] > 0.6
     with pytest.raises(ModelError, match=r"2 .* computes its weights .*: call .*remove_parametrizations"):
         fedvote.simulate(network, points())
+
+
+class Bag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.body, self.head = nn.EmbeddingBag(12, 16), nn.Linear(16, 16), nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(self.table(x.long())).relu())  # type: ignore[no-any-return]
+
+
+def test_a_layer_that_cannot_be_stacked_trains_client_by_client_without_a_warning_of_torch() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = fedvote.simulate(Bag(), points(tokens=True), FedVote(lr=0.1), clients=2, rounds=3, batch=20, device="cpu")
+        assert list(run)[-1].record["accuracy"] > 0.6
+    assert not run.federation.network.stackable
+
+
+class InPlace(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = mlp()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x.mul_(0.5))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("method", [FedVote(lr=0.1), FedAvg(lr=0.03)])
+def test_a_forward_that_changes_its_input_trains_as_one_that_does_not(method: Method) -> None:
+    class Apart(InPlace):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.body(x * 0.5)  # type: ignore[no-any-return]
+
+    data, clean = points(), points()
+    (found, right), (expected, other) = (trained(made, data, method) for made in (InPlace(), Apart()))
+    assert right == other > 0.4 and torch.equal(data.train.x, clean.train.x)
+    assert all(map(torch.equal, found.parameters(), expected.parameters()))
+
+
+def test_a_compiled_network_is_the_network_that_was_compiled() -> None:
+    network = mlp()
+    made = Network(torch.compile(network), start="given", shape=(6,))  # type: ignore[arg-type]
+    assert made.fingerprint == Network(network, start="given", shape=(6,)).fingerprint
+
+
+def test_a_last_layer_that_starts_at_zero_and_stays_there_is_a_doubt() -> None:
+    network = mlp()
+    nn.init.zeros_(network[4].weight)
+    with pytest.warns(
+        Doubt, match=r"0.weight, 2.weight got a gradient of zero .*: 4.weight starts at zero .*train_float"
+    ):
+        fedvote.simulate(network, points(), clients=2, batch=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for method in (FedVote(lr=0.1, train_float=True, float_lr=0.03), FedAvg(lr=0.03)):
+            assert trained(network, points(), method)[1] > 0.6
+
+
+def test_weights_too_large_to_be_sent_are_named() -> None:
+    network = mlp()
+    with torch.no_grad():
+        network[4].weight.mul_(1e12)
+    with pytest.raises(ConfigError, match=r"weights of 4.weight have .* beyond ±1.07e\+09.*start=\"seed\""):
+        fedvote.simulate(network, points(), FedAvg(), clients=2)
+
+
+def test_a_refusal_names_the_matrices_that_can_be_voted_on() -> None:
+    class Cell(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell, self.head = nn.GRUCell(6, 8), nn.Linear(8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.cell(x))  # type: ignore[no-any-return]
+
+    with pytest.raises(ModelError, match=r"name others in vote: cell.weight_ih, cell.weight_hh$"):
+        fedvote.simulate(Cell(), points(), clients=2)
+    assert trained(Cell(), points(), FedVote(lr=0.1), vote=["cell.weight_ih", "cell.weight_hh"])[1] > 0.5
 
 
 class Counting(nn.Module):
@@ -200,9 +315,37 @@ class Counting(nn.Module):
         return self.body(x)  # type: ignore[no-any-return]
 
 
+class Recomputed(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        return checkpoint(self.body, x, use_reentrant=False)  # type: ignore[no-any-return]
+
+
+class Keeping(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = self.body(x)
+        return self.last
+
+
+def kept() -> nn.Module:
+    network = Keeping()
+    network(torch.zeros(2, 6))
+    return network
+
+
 class OfDict(Counting):
     def forward(self, x: dict[str, Tensor]) -> Tensor:  # type: ignore[override]
         return self.body(x["inputs"])  # type: ignore[no-any-return]
+
+
+class Wrapped(nn.Module):
+    def forward(self, x: Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=x)
+
+
+def scripted() -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.jit.script(nn.Linear(6, 8))  # type: ignore[no-any-return, no-untyped-call]
 
 
 class Detached(Counting):
@@ -217,7 +360,18 @@ class Detached(Counting):
         (lambda: nn.Sequential(spectral_norm(nn.Linear(6, 3))), r"the forward pass changes 0.parametrizations.* _?"),
         (OfDict, "it is called with one tensor, a batch of inputs: wrap a network that takes a dict"),
         (Detached, "the network's output has no gradient, so nothing can train"),
-        (lambda: nn.DataParallel(mlp()), "is a DataParallel, .*: pass network.module"),
+        (Recomputed, "gradient cannot be computed .*: call its layers without torch.utils.checkpoint"),
+        (kept, "the network cannot be copied .*: keep no outputs in its attributes"),
+        (lambda: nn.Sequential(nn.Flatten(), nn.Identity()), "has no weights, so nothing can train: add a layer"),
+        (
+            lambda: nn.Sequential(scripted(), nn.Linear(8, 3)),
+            "0 is a RecursiveScriptModule, .*: use the nn.Module that",
+        ),
+        (
+            lambda: nn.Sequential(mlp(), Wrapped()),
+            "gives a SimpleNamespace .* expected one tensor .*: return that tensor",
+        ),
+        (lambda: nn.DataParallel(mlp()), "the network itself is a DataParallel, .*: use its .module"),
     ],
 )
 def test_a_network_that_cannot_train_gets_one_sentence(make: Callable[[], nn.Module], sentence: str) -> None:

@@ -47,9 +47,26 @@ def test_every_layer_has_its_role_and_its_bits(
 def test_totals_add_up_and_are_printed() -> None:
     made = summary(FedVote(train_float=True))
     assert made.weights() == 72 + 36 + 3 and made.weights(VOTED) == 72
-    assert made.uplink_bytes == pytest.approx((72 + 39 * 32) / 8)
+    assert made.uplink_bytes == pytest.approx((72 + 39 * 32) / 8 + 39 + 2 * 9 + 4)  # with the frame
     for part in ("0.weight", "12 x 6", "trained float", "111 weights: 72 voted, 39 trained float", "given weights"):
         assert part in str(made)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [FedVote(coding="plain"), FedVote(coding="plain", train_float=True), FedAvg(), FedPAQ(coding="plain"), SignSGD()],
+    ids=repr,
+)
+def test_a_message_takes_the_bytes_that_the_summary_says(method: Any) -> None:
+    run = simulate(module(), dataset(), method, clients=5, rounds=1, steps=1, batch=8, device="cpu", wire="written")
+    (last,) = run
+    sent = last.record["uplink_bytes"] / 5
+    assert 0 <= sent - run.federation.summary().uplink_bytes < 2  # whole bytes of each tensor
+
+
+@pytest.mark.parametrize(("method", "scaled"), [(FedVote(), True), (FedAvg(), False)], ids=repr)
+def test_given_weights_that_are_voted_on_lose_their_scale_and_the_summary_says_so(method: Any, scaled: bool) -> None:
+    assert ("lose their scale" in summary(method).start) == scaled
 
 
 def warnings(**options: Any) -> str:
@@ -58,8 +75,8 @@ def warnings(**options: Any) -> str:
 
 def test_large_frozen_weights_are_warned_of_with_the_key_that_changes_them() -> None:
     said = warnings()
-    assert "3.weight (32% of all weights) stay as they start: method.train_float=true" in said
-    assert "in a program FedVote(train_float=True), trains them" in said
+    assert "3.weight (32% of all weights) stay as they start: training them is off by default, since" in said
+    assert "method.train_float=true, in a program FedVote(train_float=True), trains them" in said
     assert not warnings(method=FedVote(train_float=True)) and not warnings(method=FedAvg())
     assert not warnings(keep_float=[])
 

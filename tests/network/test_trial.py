@@ -102,3 +102,15 @@ class Reused(nn.Module):
 def test_a_batch_norm_that_runs_twice_is_refused() -> None:
     with pytest.raises(ModelError, match="batch norm norm runs more than once"):
         Network(Reused()).check((4,), 3)
+
+
+def test_images_with_their_channels_last_are_told_how_to_be_given() -> None:
+    network = Network(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 3)))
+    with pytest.raises(ModelError, match=r"layer '0' .*; images come as \(channels, height, width\): give .*transpose"):
+        network.check((8, 8, 3), 3)
+
+
+def test_one_output_without_its_axis_is_told_to_keep_it() -> None:
+    network = Network(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1), nn.Flatten(0)))
+    with pytest.raises(ModelError, match=r"outputs of shape \(\) .* return \(n, 1\), without squeeze"):
+        network.check((4,), 1, "regression")

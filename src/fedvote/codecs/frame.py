@@ -80,6 +80,11 @@ def most_bytes(codecs: Mapping[str, Codec]) -> int:
     return TABLES + WIDEST * sum(codec.count for codec in codecs.values())
 
 
+def frame_bytes(tensors: int) -> int:
+    """Bytes of a frame beside its payloads."""
+    return HEAD.size + TENSOR.size * tensors + CHECKSUM.size
+
+
 def check_names(message: Message, codecs: Mapping[str, Codec]) -> None:
     """Refuse a message whose tensors are not those that the codecs carry, by name and type."""
     if message.keys() != codecs.keys():

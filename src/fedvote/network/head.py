@@ -1,8 +1,8 @@
 """The last layer of a network, found by running it: the order of registration says nothing about the order of use.
 
 Autograd remembers how the output was computed. Walking back from the output, the first layer with weights on every path
-is the last one. A weight may be computed before it is used, as in F.normalize(weight): then all parameters behind it
-belong to one layer, and no layer was called on the way.
+is the last one. A weight may be computed before it is used, as in scale * F.normalize(weight): then only parameters are
+behind it. Behind an activation there is an output of some module, the input of the network, or a bias.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.utils.parametrize import ParametrizationList
 
 from fedvote.errors import ModelError
 from fedvote.network.dropout import KeyedDropout
@@ -30,11 +31,17 @@ def last_layers(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor)
     for name, layer in layers.items():
         owners.setdefault(id(layer.weight), []).append(name)
     names = {id(leaves[name]): owners.get(id(value), []) for name, value in module.named_parameters()}
-    called: set[Any] = set()  # the nodes of the layers' outputs
-    hooks = [layer.register_forward_hook(lambda _, __, y: called.add(y.grad_fn)) for layer in layers.values()]
+    biases = {id(leaves[f"{name}.bias"]) for name in layers if f"{name}.bias" in leaves}
+    activations: set[Any] = set()  # nodes of the graph
+    hooks = [
+        each.register_forward_hook(lambda _, __, y: activations.update(_nodes(y)))
+        for each in module.modules()
+        if not isinstance(each, ParametrizationList)
+    ]
+    x_B.requires_grad_()
     try:
         with torch.enable_grad(), KeyedDropout():
-            y: Any = functional_call(module, leaves, (x_B.requires_grad_(),))
+            y: Any = functional_call(module, leaves, (x_B.clone(),))
     except Exception:
         return None  # the trial run says why
     finally:
@@ -50,7 +57,7 @@ def last_layers(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor)
             continue
         seen.add(node)
         inputs = [each for each, _ in node.next_functions if each is not None]
-        last = {name for each in inputs for name in _owners(each, names, called)}
+        last = {name for each in inputs for name in _owners(each, names, activations, biases | {id(x_B)})}
         found |= last
         waiting += [] if last else inputs
     return sorted(found)
@@ -77,17 +84,28 @@ def head(module: nn.Module, layers: Mapping[str, nn.Module], x_B: Tensor) -> lis
     return last
 
 
-def _owners(node: Any, names: Mapping[int, list[str]], called: set[Any]) -> list[str]:
-    """The layers whose weight this node of the graph is, or is computed from; empty if it is anything else."""
-    weights: set[int] = set()
+def _nodes(outputs: Any) -> list[Any]:
+    """The nodes of a module's outputs in the graph."""
+    each = outputs if isinstance(outputs, tuple | list) else [outputs]
+    return [y.grad_fn for y in each if isinstance(y, Tensor) and y.grad_fn is not None]
+
+
+def _owners(node: Any, names: Mapping[int, list[str]], activations: set[Any], others: set[int]) -> set[str]:
+    """The layers whose weights this node is, or is computed from; empty if it is an activation.
+
+    `others`: ids of the leaves that no weight is computed from.
+    """
+    found: set[str] = set()
     seen: set[Any] = set()
     waiting = [node]
     while waiting:
         each = waiting.pop()
-        if each in called or len(seen) > COMPUTED:
-            return []
+        if each in activations or len(seen) > COMPUTED:
+            return set()
         seen.add(each)
-        weights |= {id(each.variable)} if hasattr(each, "variable") else set()
+        if hasattr(each, "variable"):
+            if id(each.variable) in others:
+                return set()
+            found.update(names.get(id(each.variable), []))
         waiting += [other for other, _ in each.next_functions if other is not None and other not in seen]
-    owners = [names.get(weight, []) for weight in weights]
-    return owners[0] if len(owners) == 1 else []
+    return found

@@ -30,8 +30,8 @@ from fedvote.network.products import as_products
 from fedvote.network.start import Start, draw
 from fedvote.network.static_batch_norm import has_affine_norms, with_recording_norms, with_static_norms
 from fedvote.network.trial import try_out
-from fedvote.network.validate import problems, refuse
-from fedvote.network.voted_weights import votable_weights
+from fedvote.network.validate import problems, refuse, uncompiled
+from fedvote.network.voted_weights import VOTABLE, votable_weights
 from fedvote.randomness import Key
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -79,6 +79,7 @@ class Network:
         last layer by a run; without it, it is the last linear layer registered. `votes`: whether the method votes; if
         not, any network will do. `voted`: the names of exactly the voted weights, if they are known.
         """
+        module = uncompiled(module)
         refuse(problems(module, votes))
         if start == "given":
             _warn_of_rounding(module)
@@ -92,6 +93,8 @@ class Network:
         self.stackable = True  # whether many clients can share one call, by vmap
         self.dropout = False  # whether training draws dropout masks
         self.unused: frozenset[str] = frozenset()  # parameters without a gradient in the trial
+        self.idle: frozenset[str] = frozenset()  # parameters whose gradient was zero in the trial
+        self.alters_input = False  # whether forward changes its input in place
         self._noise: Tensor | None = None  # of the call in progress
         self._operations: dict[torch.Size, int] = {}
         names = self._votable(module, keep_float, vote, shape, votes) if voted is None else voted
@@ -136,9 +139,16 @@ class Network:
         if not voted and not votes:
             return {name for name, _ in self._batch.named_parameters()} - self.frozen
         if not voted:
+            free = [
+                name
+                for name, parameter in self._batch.named_parameters()
+                if parameter.ndim > 1 and name not in self.frozen
+                if not isinstance(self._batch.get_submodule(name.rpartition(".")[0]), VOTABLE)
+            ]
             raise ModelError(
                 f"{type(module).__name__} has no weights to vote on: expected at least one convolution or linear layer "
-                "besides those kept float; add one, or pass keep_float=(), or name other weights in vote"
+                "besides those kept float; add one, or pass keep_float=[] to vote on the last layer as well"
+                + (f", or name others in vote: {some(free)}" if free else "")
             )
         return voted
 
@@ -244,9 +254,11 @@ class Network:
         trial = copy.deepcopy(self)
         run = try_out(trial, shape, classes, task)
         self.stackable, self.dropout, self.unused = run.stackable, run.dropout, run.unused
+        self.idle, self.alters_input = run.idle, run.alters_input
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
         keyed = KeyedDropout(self._noise) if self.dropout else nullcontext()
+        x_B = x_B.clone() if self.alters_input else x_B
         with keyed, torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y

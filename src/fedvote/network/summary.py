@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from fedvote.codecs.frame import frame_bytes
 from fedvote.core import Codec
 from fedvote.errors import some
 from fedvote.method import Method
@@ -36,14 +37,15 @@ class Summary:
     layers: tuple[Layer, ...]
     start: str  # where the initial weights come from
     warnings: tuple[str, ...]
+    frame_bytes: int = 0  # of a client's message beside its weights
 
     def weights(self, role: str | None = None) -> int:
         return sum(layer.weights for layer in self.layers if role in (None, layer.role))
 
     @property
     def uplink_bytes(self) -> float:
-        """Of one client in one round, before entropy coding."""
-        return sum(layer.weights * layer.bits_up for layer in self.layers) / 8
+        """Of one client's message in one round, before entropy coding."""
+        return self.frame_bytes + sum(layer.weights * layer.bits_up for layer in self.layers) / 8
 
     @property
     def device_bytes(self) -> float:
@@ -53,8 +55,8 @@ class Summary:
     def total(self) -> str:
         roles = [f"{self.weights(role):,} {role}" for role in (VOTED, TRAINED, FROZEN, MOVED) if self.weights(role)]
         return (
-            f"{self.weights():,} weights: {', '.join(roles)}. At most {_size(self.uplink_bytes)} up a client and round "
-            f"before entropy coding, {_size(self.device_bytes)} on the device. {self.start}"
+            f"{self.weights():,} weights: {', '.join(roles)}. {_size(self.uplink_bytes)} up a client and round before "
+            f"entropy coding, {_size(self.device_bytes)} on the device. {self.start}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -109,10 +111,16 @@ def summarise(network: Network, seed: int, uplink: Mapping[str, Codec], device_b
             for s in network.floats
         ),
     ]
-    return Summary(tuple(layers), _start(network, seed), tuple(_warnings(network, layers)))
+    warnings = tuple(_warnings(network, layers))
+    return Summary(tuple(layers), _start(network, seed, float_only), warnings, frame_bytes(len(uplink)))
 
 
-def _start(network: Network, seed: int) -> str:
+def _start(network: Network, seed: int, exactly: bool) -> str:
+    if network.brings_weights and not exactly:
+        return (
+            "Training starts from the given weights. Those that are voted on lose their scale: each layer is divided "
+            "by its standard deviation and clipped to ±1."
+        )
     if network.brings_weights:
         return "Training starts from the given weights."
     given = f", except {some(network.given)}, as the network has it" if network.given else ""
@@ -128,8 +136,9 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     if share >= LARGE:
         names = some([layer.name for layer in frozen])
         found.append(
-            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true, in a program "
-            "FedVote(train_float=True), trains them, and vote names weights to vote on"
+            f"{names} ({share:.0%} of all weights) stay as they start: training them is off by default, since frozen "
+            "last layers did as well; method.train_float=true, in a program FedVote(train_float=True), trains them, "
+            "and vote names weights to vote on"
         )
     if moved := [layer.name for layer in layers if layer.role == MOVED]:
         found.append(f"{some(moved)}: requires_grad is False, but the method moves every weight")

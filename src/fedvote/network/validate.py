@@ -15,11 +15,11 @@ from fedvote.network.voted_weights import VOTABLE
 def problems(module: nn.Module, votes: bool = True) -> list[str]:
     """One sentence, with the fix, for every layer that cannot be trained; `votes`: or not voted on."""
     found = []
-    if isinstance(module, nn.DataParallel | torch.jit.ScriptModule):
-        inner = "network.module" if isinstance(module, nn.DataParallel) else "the nn.Module that it was made of"
-        return [f"the network itself is a {type(module).__name__}, which cannot be trained as a function: pass {inner}"]
     for name, layer in module.named_modules():
         kind, where = type(layer).__name__, name or "the network itself"
+        if isinstance(layer, nn.DataParallel | torch.jit.ScriptModule):
+            inner = "its .module" if isinstance(layer, nn.DataParallel) else "the nn.Module that it was made of"
+            return [f"{where} is a {kind}, which cannot be trained as a function: use {inner}"]
         if any(is_lazy(tensor) for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
             found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
             continue
@@ -48,7 +48,15 @@ def problems(module: nn.Module, votes: bool = True) -> list[str]:
         for parameter_name, p in layer.named_parameters(recurse=False):
             if not p.is_floating_point():
                 found.append(f"{where} ({kind}) has {parameter_name} of {p.dtype}: make it float32")
+    if not found and not any(True for _ in module.parameters()):
+        found.append(f"the network itself ({type(module).__name__}) has no weights, so nothing can train: add a layer")
     return found
+
+
+def uncompiled(module: nn.Module) -> nn.Module:
+    """The module that torch.compile was given: training compiles its own steps (`compile`)."""
+    inner = getattr(module, "_orig_mod", module)
+    return inner if isinstance(inner, nn.Module) else module
 
 
 def refuse(found: list[str]) -> None:

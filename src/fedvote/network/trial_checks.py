@@ -1,0 +1,94 @@
+"""What a network's trial checks: random numbers, buffers, batch norms and outputs. A failure is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fedvote.core import Task
+from fedvote.errors import ModelError
+from fedvote.network.dropout import KeyedDropout
+from fedvote.network.static_batch_norm import StaticBatchNorm
+
+if TYPE_CHECKING:
+    from fedvote.network.network import Network
+
+CALLED = (
+    "; it is called with one tensor, a batch of inputs: wrap a network that takes a dict, or more, in a module whose "
+    "forward takes that tensor"
+)
+
+
+def advice(module: nn.Module, path: Sequence[str], shape: Sequence[int]) -> str:
+    """What to do about a layer that fails: the last one of the path."""
+    if not path or not path[-1]:
+        return CALLED
+    layer = module.get_submodule(path[-1])
+    if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
+        return "; inputs come as floats: give the embedding x.long()"
+    if isinstance(layer, nn.Conv2d) and len(shape) == 3 and shape[0] != layer.in_channels == shape[2]:
+        return "; images come as (channels, height, width): give from_arrays x.transpose(0, 3, 1, 2)"
+    return ""
+
+
+def check_repeatable(network: Network, parameters: Mapping[str, Tensor], x: Tensor) -> None:
+    """Refuse random numbers that do not follow from the run's seed."""
+    found = []
+    with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            with KeyedDropout():
+                found.append(functional_call(network._batch, dict(parameters), (x.clone(),)))
+    first, again = found
+    if not torch.allclose(first, again, rtol=1e-3, atol=1e-3, equal_nan=True):
+        raise ModelError(
+            "the forward pass draws random numbers that do not follow from the run's seed, so no run would repeat: use "
+            "nn.Dropout or F.dropout, or draw nothing"
+        )
+
+
+def check_buffers(network: Network, before: Mapping[str, Tensor]) -> None:
+    """Refuse a forward pass that keeps numbers for the next one: clients would share them."""
+    now = dict(network._batch.named_buffers())
+    if changed := [name for name in before if name in now and not torch.equal(before[name], now[name])]:
+        raise ModelError(
+            f"the forward pass changes {', '.join(changed)}, which clients would share and no round would send: make "
+            "it a constant, or leave it out (spectral_norm: call torch.nn.utils.parametrize.remove_parametrizations)"
+        )
+
+
+def check_norms(network: Network, path: list[str]) -> None:
+    norms = [name for name, layer in network._batch.named_modules() if isinstance(layer, StaticBatchNorm)]
+    if twice := [name for name in norms if path.count(name) > 2]:  # once in training mode and once in evaluation
+        raise ModelError(
+            f"batch norm {', '.join(twice)} runs more than once in a forward pass, expected once: its statistics "
+            "are of one place; use a separate batch norm in every place"
+        )
+
+
+def check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> None:
+    if not isinstance(y, Tensor):
+        many = isinstance(y, tuple | list | dict) and len(y) > 1
+        got = f"{len(y)} outputs as a {type(y).__name__}" if many else f"a {type(y).__name__}"
+        raise ModelError(
+            f"the network gives {got} for inputs of shape {tuple(shape)}, expected one tensor ({classes},): return "
+            f"{'one of them' if many else 'that tensor'} from forward, or wrap the network in a module that does"
+        )
+    if y.shape != (2, classes):
+        one, several = ("target", "targets") if task == "regression" else ("class", "classes")
+        fix = (
+            "return (n, 1), without squeeze" if y.shape == (2,) and classes == 1 else "change the network's last layer"
+        )
+        raise ModelError(
+            f"the network gives outputs of shape {tuple(y.shape[1:])} for one input of shape {tuple(shape)}, "
+            f"but the data has {classes} {one if classes == 1 else several}: expected ({classes},); {fix}"
+        )
+    if not y.requires_grad:
+        raise ModelError(
+            "the network's output has no gradient, so nothing can train: forward detaches it, as .detach(), .data, "
+            "torch.no_grad and argmax do; return the outputs of the last layer"
+        )
