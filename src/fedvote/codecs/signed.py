@@ -24,7 +24,8 @@ class Signed(Codec):
 
     @property
     def plain_bits(self) -> float:
-        return math.log2(2 * self.limit + 1)
+        bits = math.log2(2 * self.limit + 1)
+        return bits if self.entropy else math.ceil(bits)
 
     @property
     def largest(self) -> int:
