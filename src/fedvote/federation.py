@@ -9,7 +9,7 @@ import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,7 @@ class Federation:
         functional.check(data.shape, len(data.classes), data.task)
         for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
             try_values(functional, examples, name)
+        goal.tried_on(partial(functional, functional.start.voted, functional.start.floats), data, plan.local.batch)
         check_attack(plan.attack, method, functional)
         check_secrecy(plan, method, functional)
         check_frozen(method, functional)
@@ -145,8 +146,7 @@ class Federation:
             parts = divide(plan.partition, data, clients, key.numpy("partition"), plan.local.batch)
             owned = [torch.from_numpy(part) for part in parts]
         else:
-            owned = [torch.as_tensor(rows) for rows in owned]
-            check_owned(owned, clients, len(data.train))
+            owned = check_owned(owned, clients, len(data.train))
         hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
         attackers = tuple(sorted(hostile.tolist()))
         return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed), changes, goal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -172,12 +173,21 @@ def check_batches(plan: Plan, network: Network) -> None:
             raise ConfigError(f"{name} is 1, expected 2 or more: the network's batch norm needs several inputs")
 
 
-def check_owned(owned: Sequence[Tensor], clients: int, examples: int) -> None:
-    if len(owned) != clients:
-        raise ConfigError(f"owned divides the data among {len(owned)} clients, expected {clients}")
-    for client, rows in enumerate(owned):
-        if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < examples):
+def check_owned(given: Sequence[Any], clients: int, examples: int) -> list[Tensor]:
+    """The indices of each client's training examples; ConfigError for anything else."""
+    if len(given) != clients:
+        raise ConfigError(f"owned divides the data among {len(given)} clients, expected {clients}")
+    owned = []
+    for client, rows in enumerate(map(np.asarray, given)):
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ConfigError(
+                f"owned gives client {client} {rows.dtype} of shape {rows.shape}, expected whole numbers (n,), the "
+                "indices of its training examples; of a mask, give np.flatnonzero(mask)"
+            )
+        if rows.size and not (int(rows.min()) >= 0 and int(rows.max()) < examples):
             raise ConfigError(
                 f"owned gives client {client} examples {int(rows.min())} to {int(rows.max())}, expected 0 to "
                 f"{examples - 1}"
             )
+        owned.append(torch.from_numpy(rows.astype(np.int64)))
+    return owned

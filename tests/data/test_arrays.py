@@ -116,8 +116,8 @@ class Endless(TorchDataset[Any]):
         (DataLoader(Endless()), "test_dataset is a DataLoader, which gives batches, expected examples: pass loader.da"),
         ([], "test_dataset is empty"),
         ([(np.zeros((1, 2, 2)), 0), (np.zeros((1, 3, 2)), 0)], "inputs of several shapes"),
-        ([(np.zeros((1, 2, 2)), 0, 0)], r"does not give \(x, y\) pairs"),
-        ([{"image": np.zeros((1, 2, 2)), "label": 0}], "the keys 'image', 'label', and no inputs is named"),
+        ([(np.zeros((1, 2, 2)), 0, 0)], r"gives tuples of 3, expected pairs \(x, y\) or dicts"),
+        ([{"image": np.zeros((1, 2, 2)), "label": 0}], "the keys 'image', 'label', and inputs is not named"),
         ([(object(), 0)], "test_dataset holds object values, expected numbers"),
     ],
 )

@@ -150,6 +150,8 @@ def test_a_table_is_standardised_by_column_and_columns_are_put_in_order() -> Non
         ({"age": [1.0, np.nan, 3]}, "kind", "not finite as float32 in column 'age', 1 of 3 rows"),
         ({"age": ["x", "y", "z"]}, "kind", "x_train has columns that are not numbers: 'age'"),
         ({}, "weight", "the training table has no column 'weight'; it has age, size, kind"),
+        ({"age": [1.0, None, 3]}, "kind", "x_train has no value in some rows of 'age'"),
+        ({"age": ["x", None, "z"]}, "kind", "x_train has no value in some rows of 'age'"),
         ({"more": [1, 2, 3]}, "kind", r"x_test lacks \['more'\]"),
     ],
 )
@@ -163,6 +165,22 @@ def test_a_table_of_pandas_is_read() -> None:
     frame = pandas.DataFrame(TABLE | {"kind": pandas.Categorical(TABLE["kind"])})
     data = from_pandas(frame, frame, "kind")
     assert data.classes == ("a", "b") and data.shape == (2,)
+    numbers = frame.assign(kind=[0, 1, 0]).rename(columns={"kind": 7, "age": ("a", "b")})
+    assert from_pandas(numbers, numbers, 7).classes == ("0", "1")
+    assert from_pandas(numbers, numbers, ("a", "b"), task="regression").shape == (2,)
+    for bad, target, words in (
+        (frame.assign(age=pandas.Categorical([1, 2, 3])), "kind", "columns that are not numbers: 'age'"),
+        (
+            frame.assign(age=pandas.array([True, None, False], dtype="boolean")),
+            "kind",
+            "no value in some rows of 'age'",
+        ),
+        (pandas.concat([frame, frame[["age"]]], axis=1), "kind", "x_train has 'age' more than once: rename"),
+        (pandas.concat([frame, frame[["kind"]]], axis=1), "kind", "the training table has the column 'kind' more than"),
+        (frame[["kind"]], "kind", "x_train has no columns, expected at least one"),
+    ):
+        with pytest.raises(DataError, match=words):
+            from_pandas(bad, bad, target)
 
 
 # Hugging Face: a fake of the library's objects, and the library itself where it is installed

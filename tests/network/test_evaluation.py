@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import fedvote
 from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
+from fedvote.errors import FedVoteError
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run
@@ -23,6 +24,30 @@ class Same(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x * self.training + x * (not self.training) * 2  # a network in training mode would answer otherwise
+
+
+class Pair(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x, x
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "words"),
+    [
+        (Pair(), {}, "fails on inputs of shape .*; it takes a batch of them in float32, and returns one tensor"),
+        (nn.Linear(3, 3).double(), {}, "fails on inputs of shape .* in float32"),
+        (nn.Linear(3, 3), {"batch": 0}, "batch is 0, expected a whole number above 0"),
+        (
+            nn.Linear(3, 3),
+            {"loss": nn.CrossEntropyLoss(reduction="none")},
+            r"returns a tensor of shape \(4,\).*add .mean",
+        ),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_sentence(network: nn.Module, options: dict[str, Any], words: str) -> None:
+    data = from_arrays(X, [0, 1, 0, 2], X, [0, 1, 0, 2])
+    with pytest.raises(FedVoteError, match=words):
+        fedvote.evaluate(network, data, **options)
 
 
 X = torch.tensor([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0], [5.0, 0.0, 1.0], [0.0, 1.0, 4.0]])

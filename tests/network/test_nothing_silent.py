@@ -271,7 +271,7 @@ def test_a_compiled_network_is_the_network_that_was_compiled() -> None:
 
 def test_a_last_layer_that_starts_at_zero_and_stays_there_is_a_doubt() -> None:
     network = mlp()
-    nn.init.zeros_(network[4].weight)
+    nn.init.zeros_(network.get_parameter("4.weight"))
     with pytest.warns(
         Doubt, match=r"0.weight, 2.weight got a gradient of zero .*: 4.weight starts at zero .*train_float"
     ):
@@ -285,7 +285,7 @@ def test_a_last_layer_that_starts_at_zero_and_stays_there_is_a_doubt() -> None:
 def test_weights_too_large_to_be_sent_are_named() -> None:
     network = mlp()
     with torch.no_grad():
-        network[4].weight.mul_(1e12)
+        network.get_parameter("4.weight").mul_(1e12)
     with pytest.raises(ConfigError, match=r"weights of 4.weight have .* beyond ±1.07e\+09.*start=\"seed\""):
         fedvote.simulate(network, points(), FedAvg(), clients=2)
 
@@ -323,7 +323,7 @@ class Recomputed(Counting):
 class Keeping(Counting):
     def forward(self, x: Tensor) -> Tensor:
         self.last = self.body(x)
-        return self.last
+        return self.last  # type: ignore[no-any-return]
 
 
 def kept() -> nn.Module:
@@ -345,7 +345,7 @@ class Wrapped(nn.Module):
 def scripted() -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        return torch.jit.script(nn.Linear(6, 8))  # type: ignore[no-any-return, no-untyped-call]
+        return torch.jit.script(nn.Linear(6, 8))
 
 
 class Detached(Counting):

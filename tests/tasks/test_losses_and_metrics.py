@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -31,6 +32,10 @@ def targets_of(task: Task) -> Tensor:
 def dataset(task: Task, y: Tensor | None = None) -> Dataset:
     examples = Examples(torch.zeros(60, 3), targets_of(task) if y is None else y)
     return Dataset("some data", examples, examples, tuple("abcd"), None, task)
+
+
+def tried(plan: Plan, data: Dataset, outputs: Callable[[Tensor], Tensor] = lambda x: LOGITS[: len(x)]) -> Goal:
+    return Goal.of(plan.loss, plan.metric, data).tried_on(outputs, data, batch=60)
 
 
 def test_metrics_agree_with_scikit_learn() -> None:
@@ -119,6 +124,16 @@ def test_a_configuration_names_losses_and_functions_and_is_written_back() -> Non
         ({"loss": lambda o, y: None}, "regression", "returns nothing, expected one number .*: return that number$"),
         ({"loss": lambda o, y: y.sum()}, "regression", "does not depend on the outputs.*: compute it from the outputs"),
         ({"loss": lambda o, y: o.mean().detach()}, "regression", "does not depend on the outputs.*without .detach"),
+        (
+            {"loss": lambda o, y: o.mean() * math.nan},
+            "regression",
+            "returns nan though all outputs are finite.*: bound",
+        ),
+        (
+            {"loss": lambda o, y: (o + torch.rand_like(o)).mean()},
+            "regression",
+            "another number each time.*: draw no random",
+        ),
         ({"metric": lambda o, y: 1 / 0}, "regression", r"metric lambda fails on .*\(division by zero\)"),
         ({"loss": lambda o, y: o[y]}, "regression", "loss lambda fails on outputs of shape"),
         ({"metric": lambda o, y: math.nan}, "regression", "metric lambda is nan on 60 test examples"),
@@ -130,7 +145,24 @@ def test_a_configuration_names_losses_and_functions_and_is_written_back() -> Non
 def test_what_cannot_be_a_goal_is_refused_in_one_sentence(knobs: dict[str, object], task: Task, words: str) -> None:
     plan = Plan.of(**knobs)
     with pytest.raises(ConfigError, match=words):
-        Goal.of(plan.loss, plan.metric, dataset(task))
+        tried(plan, dataset(task))
+
+
+def test_a_loss_and_a_metric_may_be_of_probabilities_if_the_network_gives_them() -> None:
+    def right(outputs: Tensor, targets: Tensor) -> float:
+        assert bool(((outputs >= 0) & (outputs <= 1)).all())
+        return float(((outputs > 0.5) == (targets > 0.5)).float().mean())
+
+    plan, data = Plan.of(loss=F.binary_cross_entropy, metric=right), dataset("multi-label")
+    tried(plan, data, lambda x: LOGITS[: len(x)].sigmoid())
+    with pytest.raises(ConfigError, match="the loss binary_cross_entropy fails"):
+        tried(plan, data)
+
+
+def test_a_loss_that_would_have_to_train_itself_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"PReLU has weights of its own \(weight\), .* requires_grad_\(False\) on it"):
+        Plan.of(loss=torch.nn.PReLU())
+    Plan.of(loss=torch.nn.PReLU().requires_grad_(False))
 
 
 def test_a_metric_called_as_another_field_is_refused() -> None:
@@ -143,4 +175,4 @@ def test_a_metric_called_as_another_field_is_refused() -> None:
 
 def test_r2_of_equal_targets_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"metric r2 is .* on 60 test examples"):
-        Goal.of(Plan().loss, Plan().metric, dataset("regression", torch.ones(60, 4)))
+        tried(Plan(), dataset("regression", torch.ones(60, 4)))

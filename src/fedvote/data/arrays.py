@@ -63,13 +63,14 @@ def from_arrays(
     return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer, task)
 
 
-def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: Any) -> Dataset:
-    """A dataset from two tables of pandas: the column `target` (or several), and all other columns as inputs.
+def from_pandas(train: Any, test: Any, target: Any, **options: Any) -> Dataset:
+    """A dataset from two tables of pandas: the column `target` (or a list of them), and all other columns as inputs.
 
     Inputs are standardised by column, unless `standardise=False`. Other options: see `from_arrays`.
     """
-    chosen = [target] if isinstance(target, str) else list(target)
-    parts = []
+    parts, columns = [], list(getattr(train, "columns", ()))
+    one = not isinstance(target, list | tuple) or target in columns
+    chosen = [target] if one else list(target)
     for frame, name in ((train, "the training table"), (test, "the test table")):
         if not is_frame(frame):
             raise DataError(f"{name} is a {type(frame).__name__}, expected a pandas.DataFrame.")
@@ -77,18 +78,25 @@ def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: A
             has = ", ".join(map(str, frame.columns))
             raise DataError(f"{name} has no column {', '.join(map(repr, missing))}; it has {has}.")
         parts += [frame[[column for column in frame.columns if column not in chosen]]]
-        parts += [frame[target] if isinstance(target, str) else frame[chosen]]
+        parts += [frame[target] if one else frame[chosen]]
+        if one and is_frame(parts[-1]):
+            raise DataError(f"{name} has the column {target!r} more than once: rename one of them, or drop it.")
     if options.get("task", "classification") != "classification":
         options.setdefault("classes", chosen)
     return from_arrays(*parts, **({"standardise": True} | options))
 
 
 def from_torch(
-    train_dataset: Any, test_dataset: Any, *, inputs: str | int = 0, target: str | int = 1, **options: Any
+    train_dataset: Any,
+    test_dataset: Any,
+    *,
+    inputs: str | int | None = None,
+    target: str | int | None = None,
+    **options: Any,
 ) -> Dataset:
     """A dataset from two torch `Dataset`s, read once. Items are pairs (x, y), or dicts.
 
-    inputs, target: the keys of x and y in items that are dicts. Other options: see `from_arrays`.
+    inputs, target: the keys of x and y in dicts, or their places in longer tuples. Other options: see `from_arrays`.
     """
     x_train, y_train = stacked(train_dataset, "train_dataset", inputs, target)
     x_test, y_test = stacked(test_dataset, "test_dataset", inputs, target)

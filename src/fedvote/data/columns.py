@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,10 @@ def inputs(values: Any, name: str, columns: Sequence[str] | None = None) -> Tens
     """
     x = _frame(values, name, columns) if is_frame(values) else as_tensor(values, name)
     if x.ndim < 2 or x.numel() == 0 or x.is_complex():
-        raise DataError(f"{name} has shape {tuple(x.shape)} and {x.dtype}, expected (n, ...) real numbers with n > 0.")
+        fix = "give one number an example as a column, x[:, None]" if x.ndim == 1 else "give at least one example"
+        raise DataError(
+            f"{name} has shape {tuple(x.shape)} and {x.dtype}, expected (n, ...) real numbers with n > 0: {fix}."
+        )
     if x.dtype == torch.uint8:
         return x.unsqueeze(1) if x.ndim == 3 else x
     x = x.float()
@@ -35,15 +40,33 @@ def inputs(values: Any, name: str, columns: Sequence[str] | None = None) -> Tens
 
 def as_tensor(values: Any, name: str) -> Tensor:
     """A copy: later changes to the user's array do not reach the dataset."""
+    refuse_unread(values, name)
     if isinstance(values, Tensor):
         return values.detach().cpu().clone()
     try:
         array = np.array(values)
+        array = np.array(array.tolist()) if array.dtype.kind == "O" else array  # numbers, if all of them are
     except ValueError as error:
         raise DataError(f"{name} has inputs of different shapes, expected one shape: pad or cut them.") from error
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} holds {array.dtype} values, expected numbers: convert them to an array or a tensor.")
     return torch.from_numpy(array)
+
+
+def refuse_unread(values: Any, name: str) -> None:
+    """Refuse sparse matrices, and generators, whose values are not there yet."""
+    sparse = {
+        "to_dense()": isinstance(values, Tensor) and values.layout != torch.strided,
+        "toarray()": is_scipy(values),
+    }
+    for fix in (fix for fix, found in sparse.items() if found):
+        raise DataError(f"{name} is a sparse {type(values).__name__}, expected a dense one: pass {name}.{fix}.")
+    if isinstance(values, Iterator):
+        raise DataError(f"{name} is a {type(values).__name__}, which can be read only once: pass list({name}).")
+
+
+def is_scipy(values: Any) -> bool:
+    return hasattr(values, "toarray") and hasattr(values, "nnz")
 
 
 def warn_of_constants(x: Tensor, columns: Sequence[str] | None) -> None:
@@ -67,13 +90,38 @@ def _frame(frame: Any, name: str, columns: Sequence[str] | None) -> Tensor:
             differs = f"lacks {missing}" if missing else f"also has {more}"
             raise DataError(f"{name} {differs}: give both sets the same columns.")
         frame = frame[list(columns)]
-    words = [str(column) for column in frame.columns if np.asarray(frame[column]).dtype.kind not in "biuf"]
-    if words:
+    names = [str(column) for column in frame.columns]
+    if not names:
+        raise DataError(f"{name} has no columns, expected at least one of inputs besides the target.")
+    if twice := [column for column, count in Counter(names).items() if count > 1]:
+        raise DataError(f"{name} has {', '.join(map(repr, twice))} more than once: rename these columns, or drop one.")
+    series = {name: frame[column] for name, column in zip(names, frame.columns, strict=True)}
+    if missing := [column for column, values in series.items() if any(map(is_missing, _objects(values)))]:
+        raise DataError(f"{name} has no value in some rows of {', '.join(map(repr, missing))}: fill in or remove them.")
+    if words := [column for column, values in series.items() if not _is_number(values)]:
         raise DataError(
             f"{name} has columns that are not numbers: {', '.join(map(repr, words))}; convert them, as by "
             "pandas.get_dummies, or leave them out."
         )
-    return torch.from_numpy(np.stack([np.asarray(frame[column], np.float32) for column in frame.columns], 1))
+    return torch.from_numpy(np.stack([np.asarray(values, np.float32) for values in series.values()], 1))
+
+
+def _is_number(values: Any) -> bool:
+    """Whether a column holds numbers. Categories are none, also if they are called 1, 2, 3."""
+    category = str(getattr(values, "dtype", "")) == "category"
+    kind = np.asarray(values).dtype.kind
+    return not category and (kind in "biuf" or (kind == "O" and all(isinstance(each, Real) for each in values)))
+
+
+def _objects(values: Any) -> Sequence[Any]:
+    """The values of a column that is no array of numbers."""
+    array = np.asarray(values)
+    return array.tolist() if array.dtype.kind == "O" else []
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, or the NA of pandas, whose comparison has no truth."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _check_finite(x: Tensor, name: str, columns: Sequence[str] | None) -> None:

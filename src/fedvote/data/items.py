@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from fedvote.data.columns import as_tensor
-from fedvote.errors import DataError, Doubt
+from fedvote.errors import DataError, Doubt, reason
 
-Place = str | int
-"""Where an item has its input or target: a key of a dict, or the place in a pair."""
+Place = str | int | None
+"""Where an item has its input or target: a key of a dict, or the place in a tuple; None: a pair's first or second."""
 
 
-def stacked(dataset: Any, name: str, inputs: Place = 0, target: Place = 1) -> tuple[Tensor, Any]:
+def stacked(dataset: Any, name: str, inputs: Place = None, target: Place = None) -> tuple[Tensor, Any]:
     """All inputs as one tensor, and the list of all targets."""
     if isinstance(dataset, DataLoader):
         raise DataError(f"{name} is a DataLoader, which gives batches, expected examples: pass loader.dataset.")
     try:
         count = len(dataset)
         getitem = dataset.__getitem__
+        if isinstance(dataset, IterableDataset):
+            raise TypeError("it is read from its start alone")
     except (TypeError, AttributeError) as error:
         raise DataError(
             f"{name} has no length ({type(dataset).__name__}: {error}), so it cannot be divided among clients: give a "
@@ -32,7 +34,7 @@ def stacked(dataset: Any, name: str, inputs: Place = 0, target: Place = 1) -> tu
         ) from error
     if not count:
         raise DataError(f"{name} is empty: give at least one (x, y) pair.")
-    pairs = [_pair(getitem(index), name, inputs, target) for index in range(count)]
+    pairs = [_pair(_item(getitem, index, name), name, inputs, target) for index in range(count)]
     if isinstance(dataset, list | tuple):
         _warn_of_batches(*pairs[0], name)
     xs = [input_tensor(x, name) for x, _ in pairs]
@@ -41,21 +43,37 @@ def stacked(dataset: Any, name: str, inputs: Place = 0, target: Place = 1) -> tu
     return torch.stack(xs), _listed([y for _, y in pairs])
 
 
+def _item(getitem: Callable[[int], Any], index: int, name: str) -> Any:
+    try:
+        return getitem(index)
+    except Exception as error:  # the user's code may raise anything
+        kind = type(error).__name__
+        raise DataError(
+            f"{name} fails at item {index} ({kind}: {reason(error)}): correct it, or leave it out."
+        ) from error
+
+
 def _pair(item: Any, name: str, inputs: Place, target: Place) -> tuple[Any, Any]:
     if isinstance(item, Mapping):
         for what, key in (("inputs", inputs), ("target", target)):
             if key not in item:
-                given = f"{what}={key!r} is not" if isinstance(key, str) else f"no {what} is named"
+                given = f"{what} is not named" if key is None else f"{what}={key!r} is not one of them"
                 raise DataError(
-                    f"{name} has dicts with the keys {', '.join(map(repr, item))}, and {given} one of them: name both, "
-                    'as in inputs="image", target="label".'
+                    f"{name} has dicts with the keys {', '.join(map(repr, item))}, and {given}: name both, as in "
+                    'inputs="image", target="label".'
                 )
         return item[inputs], item[target]
-    try:
-        x, y = item
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} does not give (x, y) pairs or dicts ({error}): give a Dataset of these.") from error
-    return x, y
+    parts = item if isinstance(item, tuple | list) else ()
+    if inputs is None and target is None and len(parts) == 2:
+        return parts[0], parts[1]
+    places = [place for place in (inputs, target) if isinstance(place, int) and -len(parts) <= place < len(parts)]
+    if len(places) < 2:
+        found = f"tuples of {len(parts)}" if parts else f"a {type(item).__name__}"
+        raise DataError(
+            f"{name} gives {found}, expected pairs (x, y) or dicts: give a Dataset of these, or the places of x and y "
+            "in longer tuples, as in inputs=0, target=2."
+        )
+    return parts[places[0]], parts[places[1]]
 
 
 def _warn_of_batches(x: Any, y: Any, name: str) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import TASKS, Task
+from fedvote.data.columns import is_missing, refuse_unread
 from fedvote.errors import ConfigError, DataError, Doubt
 
 Names = tuple[str, ...]
@@ -29,27 +30,41 @@ def targets(train: Any, test: Any, task: Task, classes: Sequence[str] | None) ->
         return _regression(train, test, classes)
     if task == "multi-label":
         return _multi_label(train, test, classes)
-    return _classification(as_array(train, "y_train"), as_array(test, "y_test"), classes)
+    y, y2, names = _classification(as_array(train, "y_train"), as_array(test, "y_test"), classes)
+    if len(y) > 1 and bool((y == y[0]).all()):
+        warnings.warn(
+            f"all {len(y)} training examples are of the class {names[int(y[0])]!r}: there is nothing to learn",
+            Doubt,
+            stacklevel=4,
+        )
+    return y, y2, names
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """An array of numbers, or of strings; missing values are refused by their rows."""
+    refuse_unread(values, name)
     if isinstance(values, Tensor):
         return np.asarray(values.detach().cpu().numpy())
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{name} has rows of different lengths, expected one number or name each: cut them.") from error
     if array.dtype.kind == "O":
-        missing = [row for row, value in enumerate(array.flat) if value is None or value != value]
+        missing = [row for row, value in enumerate(array.flat) if is_missing(value)]
         if missing:
             raise DataError(f"{name} has no value in {_rows(missing)}: fill them in, or leave these examples out.")
         array = np.array(array.tolist())  # strings, if all of them are
     if array.dtype.kind not in "biufU":
-        raise DataError(f"{name} holds {array.dtype} values, expected numbers or strings: convert them.")
+        fix = f"pass {name}.astype(str)" if array.dtype.kind in "SM" else "convert them"
+        raise DataError(f"{name} holds {array.dtype} values, expected numbers or strings: {fix}.")
     return array
 
 
 def _classification(y: np.ndarray, y2: np.ndarray, classes: Sequence[str] | None) -> tuple[Tensor, Tensor, Names]:
     y, y2 = (array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array for array in (y, y2))
     for array, name in ((y, "y_train"), (y2, "y_test")):
+        if array.ndim == 1 and array.dtype.kind == "f" and (rows := np.flatnonzero(np.isnan(array)).tolist()):
+            raise DataError(f"{name} has no value in {_rows(rows)}: fill them in, or leave these examples out.")
         if array.ndim != 1 or array.dtype.kind == "f":
             raise DataError(
                 f"{name} has shape {array.shape} and {array.dtype}, expected (n,) integers or strings: one class for "
@@ -60,15 +75,18 @@ def _classification(y: np.ndarray, y2: np.ndarray, classes: Sequence[str] | None
         if classes is None:
             return _named(y, y2, np.unique(y.astype(str)).tolist(), "y_train")
         return _named(y, y2, list(map(str, classes)), "`classes`")
+    if np.iinfo(np.int64).max < max((int(array.max()) for array in (y, y2) if array.size), default=0):
+        y, y2 = y.astype(str), y2.astype(str)
+        return _named(y, y2, np.unique(y).tolist(), "y_train")
     present = np.unique(np.concatenate([y, y2]).astype(np.int64)).tolist()
+    known = np.unique(y.astype(np.int64))
     if classes is not None:
         if present and not 0 <= present[0] <= present[-1] < len(classes):
             wrong = present[0] if present[0] < 0 else present[-1]
             raise DataError(f"a label is {wrong}, expected 0 to {len(classes) - 1} for {len(classes)} classes.")
         return _whole(y), _whole(y2), tuple(classes)
-    if present == list(range(len(present))):
+    if present == list(range(len(present))) == known.tolist():
         return _whole(y), _whole(y2), tuple(map(str, present))
-    known = np.unique(y.astype(np.int64))
     if len(known) > MANY * len(y) and len(known) > 10:
         warnings.warn(
             f"y_train has {len(known)} different numbers in {len(y)} examples, and each counts as a class: for "
@@ -118,7 +136,9 @@ def _multi_label(train: Any, test: Any, classes: Sequence[str] | None) -> tuple[
             )
     known = None
     if _lists_of_labels(train):
-        known = [*classes] if classes is not None else sorted({str(label) for labels in train for label in labels})
+        known = (
+            [*map(str, classes)] if classes is not None else _sorted({label for labels in train for label in labels})
+        )
         train, test = (_indicators(y, known, name) for y, name in ((train, "y_train"), (test, "y_test")))
     y, y2 = _columns_of_numbers(train, "y_train"), _columns_of_numbers(test, "y_test")
     for values, name in ((y, "y_train"), (y2, "y_test")):
@@ -134,8 +154,16 @@ def _lists_of_labels(values: Any) -> bool:
     if isinstance(values, np.ndarray | Tensor) or not isinstance(values, Iterable):
         return False
     rows = list(values)
-    return all(isinstance(row, list | tuple | set | frozenset) for row in rows) and any(
-        isinstance(label, str) for row in rows for label in row
+    if not all(isinstance(row, list | tuple | set | frozenset) for row in rows):
+        return False
+    return any(isinstance(label, str) for row in rows for label in row) or len({len(row) for row in rows}) > 1
+
+
+def _sorted(labels: Iterable[Any]) -> list[str]:
+    """Names in their order; numbers by their size."""
+    found = list(labels)
+    return list(
+        map(str, sorted(found) if not any(isinstance(each, str) for each in found) else sorted(map(str, found)))
     )
 
 
@@ -144,12 +172,12 @@ def _indicators(rows: Any, known: Sequence[str], name: str) -> np.ndarray:
     place = {label: at for at, label in enumerate(known)}
     for row, labels in enumerate(rows):
         for label in labels:
-            if label not in place:
+            if str(label) not in place:
                 raise DataError(
-                    f"{name} has the label {label!r} in row {row}, which is not known (known: {_some(known)}): correct "
-                    "it, or name all labels by `classes`."
+                    f"{name} has the label {str(label)!r} in row {row}, which is not known (known: {_some(known)}): "
+                    "correct it, or name all labels by `classes`."
                 )
-            found[row, place[label]] = 1
+            found[row, place[str(label)]] = 1
     return found
 
 

@@ -32,6 +32,8 @@ def evaluate(
     for part, kind in ((network, nn.Module), (data, Dataset)):
         if not isinstance(part, kind):
             raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}")
+    if batch < 1:
+        raise ConfigError(f"batch is {batch}, expected a whole number above 0")
     plan = Plan(loss=loss, metric=metric)
     return judged(network, data, data.test, Goal.of(plan.loss, plan.metric, data), batch)
 
@@ -44,6 +46,7 @@ def judged(network: nn.Module, data: Dataset, examples: Examples, goal: Goal, ba
             f"the network gives outputs of shape {tuple(found_NC.shape[1:])}, expected ({len(data.classes)},), as "
             f"{data.name} has"
         )
+    goal.check_loss(found_NC, examples.y)
     loss = float(goal.loss.total(found_NC, examples.y)) / len(examples)
     result = {goal.metric.name: goal.judge(found_NC, examples.y), "loss": loss, "examples": len(examples)}
     return result | by_class(data, found_NC, examples.y)
@@ -60,9 +63,12 @@ def answers(network: nn.Module, examples: Examples, batch: int) -> Tensor:
     try:
         with torch.no_grad():
             return torch.cat([outputs.float() for outputs in batches])
-    except RuntimeError as error:
+    except Exception as error:  # the user's code may raise anything
         shape = tuple(examples.x.shape[1:])
-        raise ModelError(f"the network fails on inputs of shape {shape}: {reason(error)}") from error
+        raise ModelError(
+            f"the network fails on inputs of shape {shape}: {reason(error)}; it takes a batch of them in float32, and "
+            "returns one tensor"
+        ) from error
     finally:
         network.train(training)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,12 @@ from torch import Tensor
 from fedvote import contracts
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError, reason
-from fedvote.randomness import Key
 from fedvote.tasks import losses, metrics
 from fedvote.tasks.function_part import as_given
 from fedvote.tasks.losses import AutoLoss, CrossEntropy, Loss
 from fedvote.tasks.metrics import Accuracy, AutoMetric, Metric
 
-TRIED = 100  # targets to try a loss on
+FEW = 8  # inputs to try loss and metric on
 TAKEN = (
     *("round", "loss", "clients", "measured", "metric", "refused", "seconds", "counted", "vote_weight"),
     *("backdoor_success", "uplink_bytes", "downlink_bytes", "total_bytes", "judges", "judged_on"),
@@ -36,19 +35,60 @@ class Goal:
 
     @classmethod
     def of(cls, loss: Loss, metric: Metric, data: Dataset) -> Goal:
-        """The goal for a dataset; ConfigError if loss or metric do not fit its task."""
+        """The goal for a dataset; ConfigError if loss or metric do not fit its task. `tried_on` tries both."""
         loss = losses.USUAL[data.task] if isinstance(loss, AutoLoss) else loss
         metric = metrics.USUAL[data.task] if isinstance(metric, AutoMetric) else metric
         _suits("loss", loss, losses.LOSSES, data)
         _suits("metric", metric, metrics.METRICS, data)
         if metric.name in TAKEN:
             raise ConfigError(f"the metric is called {metric.name}, as is another field of metrics.jsonl: rename it")
-        if len(data.train):  # a server that leaves all data to its clients has none
-            _try_loss(loss, data)
-        if len(data.test) > 1:  # a client's machine has no test examples
-            goal = cls(loss, metric)
-            goal.judge(_outputs(data, len(data.test)), data.test.y.cpu())
         return cls(loss, metric)
+
+    def tried_on(self, outputs: Callable[[Tensor], Tensor], data: Dataset, batch: int) -> Goal:
+        """This goal, after a trial on outputs of a network for a few inputs: others may be outside a loss's domain."""
+        for examples in (each for each in (data.train, data.test) if len(each)):
+            few = outputs(examples.take(slice(FEW))[0]).detach().float().cpu()
+            break
+        else:
+            return self  # a server that leaves all data to its clients has none
+        if len(data.train):
+            y = data.train.y[:batch].cpu()
+            self.check_loss(_repeated(few, len(y)), y)
+        if len(data.test) > 1:  # a client's machine has no test examples
+            self.judge(_repeated(few, len(data.test)), data.test.y.cpu())
+        return self
+
+    def check_loss(self, outputs_BC: Tensor, targets_B: Tensor) -> None:
+        """Try the loss on these outputs; ConfigError if it is no number to minimise."""
+        what, outputs, y = f"the loss {type(self.loss).__name__}", outputs_BC, targets_B
+        leaf = outputs.clone().requires_grad_()
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            try:
+                torch.manual_seed(1)
+                value: Any = self.loss(leaf.clone(), y)
+                torch.manual_seed(2)
+                again: Any = self.loss(leaf.clone(), y)
+            except Exception as error:
+                outputs, y = as_given(outputs, y)
+                raise ConfigError(
+                    f"{what} fails on outputs of shape {tuple(outputs.shape)} and targets of {contracts.form(y)} "
+                    f"({reason(error)}), expected a function of both that returns one number"
+                ) from error
+        if not isinstance(value, Tensor):
+            found, advice = contracts.kind(value), "return the tensor itself, without .item() or float()"
+            advice = "return that number" if value is None else advice
+        elif value.ndim:
+            found, advice = f"a tensor of shape {tuple(value.shape)}", "add .mean()"
+        elif not value.requires_grad:
+            found = "a number that does not depend on the outputs"
+            advice = "compute it from the outputs by operations that have gradients, without .detach()"
+        elif not value.isfinite() and outputs.isfinite().all():
+            found, advice = f"{value.item()} though all outputs are finite", "bound its logarithms, roots and quotients"
+        elif not torch.equal(value, again) and value.isfinite():
+            found, advice = "another number each time", "draw no random numbers in it: no seed determines them"
+        else:
+            return
+        raise ConfigError(f"{what} returns {found}, expected one number as a tensor, the mean over the batch: {advice}")
 
     def judge(self, outputs_NC: Tensor, targets_N: Tensor) -> float:
         """The metric of these outputs; ConfigError if it is no number though all outputs are finite."""
@@ -107,30 +147,5 @@ def _suits(what: str, part: Any, registry: Mapping[str, Any], data: Dataset) -> 
         )
 
 
-def _outputs(data: Dataset, count: int) -> Tensor:
-    return torch.randn(count, len(data.classes), generator=Key(0).torch("trial"))
-
-
-def _try_loss(loss: Loss, data: Dataset) -> None:
-    y = data.train.y[:TRIED].cpu()
-    outputs = _outputs(data, len(y)).requires_grad_()
-    what = f"the loss {type(loss).__name__}"
-    try:
-        value: Any = loss(outputs, y)
-    except Exception as error:
-        outputs, y = as_given(outputs, y)
-        raise ConfigError(
-            f"{what} fails on outputs of shape {tuple(outputs.shape)} and targets of {contracts.form(y)} "
-            f"({reason(error)}), expected a function of both that returns one number"
-        ) from error
-    if not isinstance(value, Tensor):
-        found, advice = contracts.kind(value), "return the tensor itself, without .item() or float()"
-        advice = "return that number" if value is None else advice
-    elif value.ndim:
-        found, advice = f"a tensor of shape {tuple(value.shape)}", "add .mean()"
-    elif not value.requires_grad:
-        found = "a number that does not depend on the outputs"
-        advice = "compute it from the outputs by operations that have gradients, without .detach()"
-    else:
-        return
-    raise ConfigError(f"{what} returns {found}, expected one number as a tensor, the mean over the batch: {advice}")
+def _repeated(outputs_FC: Tensor, count: int) -> Tensor:
+    return outputs_FC[torch.arange(count) % len(outputs_FC)]
