@@ -138,17 +138,11 @@ def check_finite(network: Network) -> None:
 
 def check_idle(method: Method, network: Network) -> None:
     """Warn if voted weights cannot train, because a float weight behind them starts at zero and stays there."""
-    floats = network.start.floats
-    zero = [
-        slot.name
-        for slot in network.floats
-        if not slot.name.endswith("bias") and not floats[slot.start : slot.stop].any()
-    ]
     idle = [slot.name for slot in network.voted if slot.name in network.idle]
-    if zero and idle and not method.trains_float:
+    if idle and not method.trains_float:
         warnings.warn(
-            f"{some(idle)} got a gradient of zero in a trial run: {some(zero)} starts at zero and does not train, so "
-            "nothing before it can learn; set train_float=True, or start from other weights",
+            f"{some(idle)} got a gradient of zero in a trial run: {some(network.zero_floats)} starts at zero and does "
+            "not train, so nothing before it can learn; set train_float=True, or start from other weights",
             Doubt,
             stacklevel=4,
         )

@@ -429,3 +429,20 @@ def test_float64_weights_that_are_rounded_are_named() -> None:
     nn.init.constant_(next(network.parameters()), 0.1)
     with pytest.warns(Doubt, match=r"0.weight: float64 weights are rounded to float32"):
         Network(network, start="given")
+
+
+class Padded(Tokens):
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = nn.Parameter(torch.zeros(6, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.table(x.long()) + self.place
+        mixed = self.mix(h, h, h, key_padding_mask=x.long() == 0, need_weights=False)[0]
+        return self.head(self.body(mixed.nan_to_num(0).mean(1)))  # type: ignore[no-any-return]
+
+
+def test_weights_that_start_at_zero_and_stop_nothing_raise_no_doubt() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Doubt)
+        fedvote.simulate(Padded(), points(tokens=True), clients=2, batch=20, vote=["mix.in_proj_weight"])

@@ -93,7 +93,7 @@ class Network:
         self.stackable = True  # whether many clients can share one call, by vmap
         self.dropout = False  # whether training draws dropout masks
         self.unused: frozenset[str] = frozenset()  # parameters without a gradient in the trial
-        self.idle: frozenset[str] = frozenset()  # parameters whose gradient was zero in the trial
+        self.idle: frozenset[str] = frozenset()  # parameters whose gradient was zero because of `zero_floats`
         self.alters_input = False  # whether forward changes its input in place
         self._noise: Tensor | None = None  # of the call in progress
         self._operations: dict[torch.Size, int] = {}
@@ -125,6 +125,12 @@ class Network:
     def trainable(self) -> int:
         """How many weights train: all but those that the user froze."""
         return self.D + self.F - sum(slot.size for slot in self.floats if slot.name in self.frozen)
+
+    @property
+    def zero_floats(self) -> list[str]:
+        """Float parameters, biases apart, that start at zero: if they stay there, nothing before them can learn."""
+        floats = self.start.floats
+        return [s.name for s in self.floats if not s.name.endswith("bias") and not floats[s.start : s.stop].any()]
 
     def _votable(
         self,

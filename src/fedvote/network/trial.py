@@ -32,7 +32,7 @@ class Trial:
     dropout: bool  # whether training draws dropout masks
     alters_input: bool  # whether forward changes its input in place
     unused: frozenset[str]  # parameters without a gradient
-    idle: frozenset[str]  # parameters whose gradient is zero
+    idle: frozenset[str]  # parameters whose gradient is zero because a float weight behind them is
 
 
 def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "classification") -> Trial:
@@ -76,9 +76,27 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
     targets = torch.zeros(2, 2, classes) if task != "classification" else torch.zeros(2, 2, dtype=torch.int64)
     gradients = _gradients(y, parameters)
     unused = frozenset(name for name, gradient in gradients.items() if gradient is None)
-    idle = frozenset(name for name, gradient in gradients.items() if gradient is not None and not gradient.any())
+    idle = _idle(network, parameters, gradients, x[0])
     stackable = _stackable(network, x, targets.to(x.device), noise)
     return Trial(stackable, network.dropout, network.alters_input, unused, idle)
+
+
+def _idle(
+    network: Network, parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None], x_B: Tensor
+) -> frozenset[str]:
+    """Parameters without a gradient until float weights that start at zero are something else."""
+    changed = {name: torch.ones_like(parameters[name]).requires_grad_() for name in network.zero_floats}
+    if not changed:
+        return frozenset()
+    others = {**parameters, **changed}
+    with torch.enable_grad(), KeyedDropout():
+        y = functional_call(network._batch, others, (x_B.clone(),))
+    after = _gradients(y, others)
+    return frozenset(name for name in after if _is_zero(gradients[name]) and not _is_zero(after[name]))
+
+
+def _is_zero(gradient: Tensor | None) -> bool:
+    return gradient is None or not gradient.any()
 
 
 def _gradients(y: Tensor, parameters: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
