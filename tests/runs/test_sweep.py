@@ -11,7 +11,7 @@ import pytest
 from fedvote.cli import main
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
-from fedvote.runs.sweep import GRIDS, Point, best, means, points, save, sweep
+from fedvote.runs.sweep import GRIDS, Point, best, best_of_each, means, points, save, sweep
 
 PLAIN, VALIDATED = read("quickstart"), read("quickstart", ["data.validation=0.1"])
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
@@ -62,10 +62,27 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     assert best(done).settings == ("method.lr=0.2",)
     first, second = means(done)
     assert (first.quality, second.quality, second.deviation) == pytest.approx((0.7, 0.8, 0))
-    assert "70.0% ± 28.3 (2 seeds)" in str(first)
+    assert "70.0% ± 28.3 (2 seeds)  up 0.009 kB, down 0.005 kB" in str(first)
     save(done, tmp_path / "sweep.json")
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert table["best"] == ["method.lr=0.2"] and [row["seeds"] for row in table["over_seeds"]] == [2, 2]
+
+
+def test_each_method_is_compared_at_its_best(tmp_path: Path) -> None:
+    def point(method: str, lr: float, accuracy: float) -> Point:
+        return Point((f"method={method}", f"method.lr={lr}"), tmp_path, [judged(accuracy)], VALIDATED)
+
+    done = [
+        point("fedvote", 0.1, 0.9),
+        point("fedvote", 0.2, 0.8),
+        point("fedavg", 0.1, 0.2),
+        point("fedavg", 0.2, 0.3),
+    ]
+    assert [mean.settings for mean in best_of_each(done)] == [
+        ("method=fedvote", "method.lr=0.1"),
+        ("method=fedavg", "method.lr=0.2"),
+    ]
+    assert best_of_each(done[:2]) == []
 
 
 def test_the_papers_grid_has_its_eight_rates() -> None:

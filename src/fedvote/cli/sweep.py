@@ -23,7 +23,7 @@ def sweep(
 ) -> None:
     """Run one configuration with many values and find the best; the same command resumes it."""
     from fedvote.report import write_report
-    from fedvote.runs.sweep import best, means, save
+    from fedvote.runs.sweep import best, best_of_each, means, save
     from fedvote.runs.sweep import sweep as run_sweep
 
     folder = out or Path("runs") / f"sweep-{Path(source).stem}"
@@ -38,6 +38,10 @@ def sweep(
     save(done, folder / "sweep.json", device)
     if len(averages := means(done)) < len(done):
         for mean in averages:
+            typer.echo(str(mean))
+    if 1 < len(each := best_of_each(done)) < len(averages):
+        typer.echo("\nthe best of each method:")
+        for mean in each:
             typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
     typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
