@@ -119,13 +119,21 @@ def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsy
     assert (tmp_path / "report.html").is_file()
 
 
+def test_a_sweep_over_seeds_alone_chooses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = [part for setting in FAST for part in ("--set", setting)]
+    with pytest.raises(SystemExit):
+        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "all seeds" in said and "best:" not in said and "chosen by" not in said
+
+
 @pytest.mark.parametrize("validation", ["0", "0.2"])
 def test_a_choice_says_whether_the_test_examples_made_it(
     validation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = [part for setting in [*FAST, f"data.validation={validation}"] for part in ("--set", setting)]
     with pytest.raises(SystemExit):
-        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
+        main(["sweep", "quickstart", "--over", "method.lr=0.1,0.2", *settings, "--out", str(tmp_path)])
     assert ("chosen by the test examples" in capsys.readouterr().out) == (validation == "0")
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert [row["validated"] for row in table["runs"]] == [validation != "0"] * 2

@@ -44,6 +44,7 @@ def sweep(
         for mean in each:
             typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
-    typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
-    if not all(point.validated for point in done):
+    chosen = f"best: {' '.join(best(done).settings)}; " if len(averages) > 1 else ""
+    typer.echo(f"{chosen}table: {folder / 'sweep.json'}, report: {page}")
+    if chosen and not all(point.validated for point in done):
         typer.echo("chosen by the test examples; --set data.validation=0.1 chooses by held-out training examples")

@@ -142,7 +142,8 @@ class Mean:
         deviation = f"{100 * self.deviation:.1f}" if self.shown.percent else f"{self.deviation:.2g}"
         spread = f" ± {deviation} ({len(self.qualities)} seeds)" if len(self.qualities) > 1 else ""
         sent = traffic_text(self.up, self.down)
-        return f"{' '.join(self.settings):40}  {self.shown.name} {self.shown.text(self.quality):>6}{spread}  {sent}"
+        name = " ".join(self.settings) or "all seeds"
+        return f"{name:40}  {self.shown.name} {self.shown.text(self.quality):>6}{spread}  {sent}"
 
 
 def means(done: Sequence[Point]) -> list[Mean]:
