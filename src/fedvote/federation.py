@@ -128,8 +128,7 @@ class Federation:
         )
         check_finite(functional)
         functional.check(data.shape, len(data.classes), data.task)
-        for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
-            try_values(functional, examples, name)
+        try_values(functional, data)
         goal.tried_on(partial(functional, functional.start.voted, functional.start.floats), data, plan.local.batch)
         check_attack(plan.attack, method, functional)
         check_secrecy(plan, method, functional)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fedvote.core import Examples, Task
+from fedvote.core import Dataset, Examples, Task
 from fedvote.errors import ModelError, reason
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.trial_checks import advice, check_buffers, check_norms, check_outputs, check_repeatable
@@ -112,8 +112,13 @@ def _gradients(y: Tensor, parameters: Mapping[str, Tensor]) -> dict[str, Tensor 
     return dict(zip(parameters, found, strict=True))
 
 
-def try_values(network: Network, examples: Examples, name: str) -> None:
+def try_values(network: Network, data: Dataset) -> None:
     """Run whole-number inputs that are largest or smallest in some place: a token may be outside an embedding."""
+    for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
+        _try_extremes(network, examples, name)
+
+
+def _try_extremes(network: Network, examples: Examples, name: str) -> None:
     few = examples.x[:MOST]
     if not len(few) or few.dtype == torch.uint8 or not torch.equal(few, few.round()):
         return
