@@ -222,9 +222,25 @@ def _device(names: dict[str, Any]) -> None:
     assert [int(line.split()[0]) for line in said.splitlines()] == logits.argmax(1).tolist()
 
 
+def _attacks(names: dict[str, Any]) -> None:
+    attacked, alone, camps, pushed, ruled = (names[name] for name in ("attacked", "alone", "camps", "pushed", "ruled"))
+    assert attacked < alone - 0.1 and camps > alone - 0.03
+    assert pushed < alone - 0.1 and ruled > alone - 0.03
+    weights = names["weights"]
+    assert all(weights[client] == 0 for client in names["run"].federation.hostile)
+
+
+def _wines(names: dict[str, Any]) -> None:
+    assert names["judged"]["accuracy"] > 0.7
+    (shown,) = (block.code for block in blocks("docs/tutorials/own-network-and-data.md") if block.language == "text")
+    assert shown in str(names["run"].federation.summary())
+
+
 AFTERWARDS: dict[str, Callable[[dict[str, Any]], None]] = {  # what holds at the end of a page
     "README.md": _ten_lines,
     "docs/adding.md": _parts,
     "docs/export.md": _exports,
+    "docs/tutorials/attack-and-defend.md": _attacks,
+    "docs/tutorials/own-network-and-data.md": _wines,
     "examples/device/README.md": _device,
 }
