@@ -47,6 +47,7 @@ add_module_names = False
 html_theme = "furo"
 html_static_path = ["sphinx_extensions/static"]
 html_css_files = ["fedvote.css"]
+html_favicon = "sphinx_extensions/static/favicon.svg"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
+
+import fedvote
+from fedvote.runs.keys import settings
 
 pytestmark = pytest.mark.slow
 SITE = Path(__file__).parent.parent / "build" / "site"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_downloads" not in path.parts)
+CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("link", "href")}
 
 
@@ -85,3 +96,48 @@ def test_no_marker_is_left(page: str) -> None:
     for marker in ("given", "table of", "end", "not run", "commands are not run", "run first", "contents"):
         assert not [comment for comment in found(page).comments if comment.strip().startswith(marker)]
     assert not re.search(r'title="[^"]*(?:last|where|mean|rows|cells)[\[(]', text)
+
+
+def test_the_reference_has_every_public_name_and_every_key() -> None:
+    assert found("docs/reference/api.html").ids >= {f"fedvote.{name}" for name in fedvote.__all__}
+    text = (SITE / "docs" / "reference" / "configuration.html").read_text(encoding="utf-8")
+    assert all(f">{setting.key}<" in re.sub(r"</?span[^>]*>", "", text) for setting in settings())
+
+
+in_browser = pytest.mark.skipif(not (CHROMIUM.exists() and DRIVER.exists()), reason=f"needs {CHROMIUM}, {DRIVER}")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver: Any = webdriver.Chrome(options, Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+    driver.command_executor.close()
+
+
+@in_browser
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("page", ["index", "docs/method", "docs/reference/api", "docs/results/accuracy"])
+def test_a_browser_shows_a_page_without_errors_and_asks_nobody_else(page: str, width: int, browser: Any) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((SITE / f"{page}.html").as_uri())
+    assert browser.find_element("css selector", "h1").text
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    assert asked and all(address.startswith(("file:", "data:", "chrome:")) for address in asked), asked
+
+
+@in_browser
+def test_the_search_finds_a_key_without_a_server(browser: Any) -> None:
+    browser.get((SITE / "search.html").as_uri() + "?q=level_rounding")
+    found_links = "#search-results li a"
+    WebDriverWait(browser, 20).until(lambda page: page.find_elements("css selector", found_links))
+    assert "Configuration keys" in [link.text for link in browser.find_elements("css selector", found_links)]

@@ -5,7 +5,8 @@
     - [Attack and defend](tutorials/attack-and-defend.md): ...
     <!-- end of contents -->
 
-The pages that are linked between the two comments come below this page, in this order, under the heading.
+The pages that are linked between the two comments come below this page, in this order and under the heading. Their
+names are the texts of the links.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import re
 from typing import Any
 
 CONTENTS = re.compile(r"<!-- contents -->\n(.*?)<!-- end of contents -->\n?", re.DOTALL)
-PAGE = re.compile(r"\]\(([\w./-]+)\.md\)")
+PAGE = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def toctree(text: str, contents: re.Match[str]) -> str:
     heading = HEADING.findall(text[: contents.start()])[-1]
-    pages = "\n".join(dict.fromkeys(f"/{page}" if page.startswith("/") else page for page in PAGE.findall(contents[1])))
-    return f"```{{toctree}}\n:hidden:\n:caption: {heading}\n\n{pages}\n```\n"
+    titles = {page: title for title, page in reversed(PAGE.findall(contents[1]))}  # the first link to a page
+    pages = [f"{titles[page]} <{page}>" for page in reversed(titles)]
+    return "\n".join(["```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```", ""])
 
 
 def with_toctrees(text: str) -> str:
