@@ -10,6 +10,8 @@ import inspect
 import re
 from typing import Any
 
+from docutils.nodes import Text
+
 from fedvote.plan import comments
 
 PARAMETERS = re.compile(r"`?(\w+(?:`?, `?\w+)*)`?: (.+)")
@@ -61,7 +63,14 @@ def sign(app: Any, what: str, name: str, thing: Any, options: Any, signature: st
     return str(plain.replace(parameters=fields, return_annotation=inspect.Signature.empty)), ""
 
 
+def with_colons(app: Any, doctree: Any) -> None:
+    """`name: meaning`, as the package writes it, where Sphinx has two dashes."""
+    for dashes in [node for node in doctree.findall(Text) if node == " -- "]:
+        dashes.parent.replace(dashes, Text(": "))
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", read)
     app.connect("autodoc-process-signature", sign)
+    app.connect("doctree-read", with_colons)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
