@@ -52,3 +52,4 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 pygments_style = "default"
+pygments_dark_style = "github-dark"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
@@ -20,7 +22,10 @@ import fedvote
 from fedvote.runs.keys import settings
 
 pytestmark = pytest.mark.slow
-SITE = Path(__file__).parent.parent / "build" / "site"
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "build" / "site"
+sys.path.insert(0, str(ROOT / "docs"))
+markers, toctrees = (importlib.import_module(f"sphinx_extensions.{name}") for name in ("markers", "toctrees"))
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_downloads" not in path.parts)
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -54,6 +59,17 @@ class Found(HTMLParser):
 @cache
 def found(page: str) -> Found:
     return Found((SITE / page).read_text(encoding="utf-8"))
+
+
+def test_comments_go_and_numbers_lose_their_expressions_but_code_stays() -> None:
+    page = "<!-- given: a -->\n[1.5 s](results/x.json \"min(a['b'])\"), `<!-- shown -->`\n```\n<!-- shown -->\n```\n"
+    assert markers.without_markers(page) == "[1.5 s](results/x.json), `<!-- shown -->`\n```\n<!-- shown -->\n```\n"
+
+
+def test_a_list_of_links_becomes_contents_under_its_heading() -> None:
+    page = "## Parts\n\n<!-- contents -->\n- [One](a.md), [Two](../b/c.md), [again](a.md)\n<!-- end of contents -->\n"
+    made = toctrees.with_toctrees(page)
+    assert ":caption: Parts\n\nOne <a>\nTwo <../b/c>\n```" in made and "[again](a.md)" in made
 
 
 def test_the_site_has_been_built() -> None:
@@ -127,7 +143,7 @@ def test_a_browser_shows_a_page_without_errors_and_asks_nobody_else(page: str, w
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get((SITE / f"{page}.html").as_uri())
-    assert browser.find_element("css selector", "h1").text
+    WebDriverWait(browser, 20).until(lambda shown: shown.find_elements("css selector", "h1"))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.get_log("browser") == []
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]

@@ -21,8 +21,10 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 def toctree(text: str, contents: re.Match[str]) -> str:
     heading = HEADING.findall(text[: contents.start()])[-1]
-    titles = {page: title for title, page in reversed(PAGE.findall(contents[1]))}  # the first link to a page
-    pages = [f"{titles[page]} <{page}>" for page in reversed(titles)]
+    titles: dict[str, str] = {}
+    for title, page in PAGE.findall(contents[1]):
+        titles.setdefault(page, title)
+    pages = [f"{title} <{page}>" for page, title in titles.items()]
     return "\n".join(["```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```", ""])
 
 
