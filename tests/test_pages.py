@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -158,6 +159,18 @@ def test_commands_that_are_not_run_are_there(name: str) -> None:
                 words = shlex.split(line, comments=True)
                 if words[:1] == ["fedvote"] and "..." not in words:
                     assert_understood(words[1:])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
+def test_commands_in_sentences_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    sentences = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    for command in re.findall(r"`(fedvote [a-z][^`]+)`", sentences):
+        words = shlex.split(command)[1:]
+        if words == ["secure", "tally", "1"]:  # a label from which keys are derived
+            continue
+        with suppress(click.MissingParameter, click.BadOptionUsage):  # named alone, without its argument
+            assert_understood(words)
 
 
 def assert_understood(words: list[str]) -> None:
