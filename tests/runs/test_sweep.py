@@ -107,18 +107,9 @@ def test_a_choice_says_whether_the_test_examples_made_it(
     validation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = [part for setting in [*FAST, f"data.validation={validation}"] for part in ("--set", setting)]
-    over = ["--over", "method.lr=1e-4,3e-2"]
     with pytest.raises(SystemExit):
-        main(["sweep", "quickstart", *over, *settings, "--device", "cpu", "--out", str(tmp_path)])
+        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
     assert ("chosen by the test examples" in capsys.readouterr().out) == (validation == "0")
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert [row["validated"] for row in table["runs"]] == [validation != "0"] * 2
     assert ("0.2 of the training examples" in (tmp_path / "report.html").read_text()) == (validation != "0")
-
-
-def test_a_sweep_over_seeds_alone_chooses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = [part for setting in FAST for part in ("--set", setting)]
-    with pytest.raises(SystemExit):
-        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert "(2 seeds)" in said and "best" not in said and "chosen" not in said

@@ -40,9 +40,6 @@ def sweep(
         for mean in averages:
             typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
-    chosen = best(done).settings  # empty if only seeds differ: nothing is chosen
-    if chosen:
-        typer.echo(f"best: {' '.join(chosen)}")
-    typer.echo(f"table: {folder / 'sweep.json'}, report: {page}")
-    if chosen and not all(point.validated for point in done):
+    typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
+    if not all(point.validated for point in done):
         typer.echo("chosen by the test examples; --set data.validation=0.1 chooses by held-out training examples")
