@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
 
-.PHONY: demo dev test test-examples test-flower test-paper test-wheel lint types unit numbers bench fuzz wheel clean
+.PHONY: demo dev test test-examples test-flower test-paper test-wheel lint types unit numbers docs bench fuzz wheel clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
@@ -18,9 +18,9 @@ dev: $(DEV)
 
 test: lint types unit
 
-# the examples that start several programs: half a minute
+# the examples and pages that start several programs: a minute
 test-examples: $(DEV)
-	$(BIN)/pytest -m slow --numprocesses auto --maxprocesses 2 tests/test_examples.py
+	$(BIN)/pytest -m slow --numprocesses auto --maxprocesses 2 tests/test_examples.py tests/test_pages.py
 
 # real servers and clients as separate programs, over TLS: some minutes
 test-flower: $(DEV)
@@ -47,6 +47,12 @@ unit: $(DEV)
 # write the numbers of the result files into the pages; `make test` checks that they agree
 numbers: $(DEV)
 	$(BIN)/python docs/measured.py
+
+# the documentation site, build/site/index.html: a warning is an error
+docs: $(DEV)
+	rm -rf build/site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -c docs -d build/pages . build/site
+	$(BIN)/pytest -m slow tests/test_site.py
 
 bench: $(DEV)
 	$(BIN)/fedvote bench codec

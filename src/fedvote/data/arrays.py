@@ -86,7 +86,7 @@ def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: A
 def from_torch(
     train_dataset: Any, test_dataset: Any, *, inputs: str | int = 0, target: str | int = 1, **options: Any
 ) -> Dataset:
-    """A dataset from two torch `Dataset`s, read once. Items are pairs (x, y), or dicts.
+    """A dataset from two datasets of torch, read once. Items are pairs (x, y), or dicts.
 
     inputs, target: the keys of x and y in items that are dicts. Other options: see `from_arrays`.
     """
