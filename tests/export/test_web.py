@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
-import tarfile
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -19,30 +17,13 @@ from torch import nn
 from fedvote import ConfigError, from_arrays
 from fedvote.core import Dataset
 from fedvote.data import load
-from fedvote.data.download import file_digest
 from fedvote.export.network_file import Deployed
-from fedvote.export.web import browser_runtime, export_web, outputs
-from fedvote.export.web.browser_runtime import MODULE, PACKAGE, PROGRAM, runtime_script
+from fedvote.export.web import export_web, outputs
+from fedvote.export.web.browser_runtime import PACKAGE, runtime_script
 from fedvote.export.web.ink import measured
 from fedvote.export.web.layer_votes import MOST, layer_votes
 from fedvote.export.web.page_input import page_input
 from tests.export.networks import deployed, mlp
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with a module and a program of a few bytes, whose digest is the expected one."""
-    path = tmp_path / "made" / PACKAGE
-    path.parent.mkdir()
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in ((MODULE, b"export {};\n//# sourceMappingURL=a.map"), (PROGRAM, b"\0asm"), ("other", b"")):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    monkeypatch.setattr(browser_runtime, "DIGEST", file_digest(path, "sha512:"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
-    return path
 
 
 def install_npm(folder: Path, does: str) -> None:
@@ -182,6 +163,15 @@ def test_a_line_is_as_wide_as_it_is() -> None:
     ink = measured(image)
     assert (ink.height, ink.width, ink.row, ink.column) == (20, 3, 14, 13.5)
     assert ink.stroke == pytest.approx(3, rel=0.15)
+
+
+def test_images_whose_mass_lies_still_are_centred_by_mass() -> None:
+    images = torch.zeros(3, 9, 9)
+    for image, reach in zip(images, (1, 2, 3), strict=True):
+        image[4, 4] = image[4, 4 - 1] = 1
+        image[4, 4 + reach] = 1 / reach  # the mass stays, the box grows to the right
+    ink = measured(images)
+    assert ink.by_mass and ink.row == 4.5 and ink.column == pytest.approx(4.5, abs=0.1)
 
 
 def test_every_layer_of_votes_is_there_and_no_layer_of_floats(of_table: Deployed) -> None:

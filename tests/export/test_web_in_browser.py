@@ -183,6 +183,32 @@ def test_drawn_digits_are_read_wherever_and_however_large_they_are_drawn(opened:
     assert opened.execute_async_script(DRAW, corner) == found
 
 
+def test_strokes_are_centred_by_mass_where_the_images_are(opened: Any) -> None:
+    place = "massOf(levelsOfStrokes([[[0.2, 0.2], [0.2, 0.8], [0.7, 0.8]]]), 8)"
+    by_box = opened.execute_script(f"return {place}")
+    try:
+        by_mass = opened.execute_script(f"ink.by_mass = true; ink.height = ink.width = 5; return {place}")
+        centre = opened.execute_script("return [ink.row, ink.column]")
+    finally:
+        opened.get("about:blank")
+    assert by_mass == pytest.approx(centre, abs=0.1) and by_box != pytest.approx(centre, abs=0.3)
+
+
+def test_photos_are_cut_to_their_middle_and_have_a_channel_after_the_other(opened: Any) -> None:
+    try:
+        values = opened.execute_async_script("""
+          const done = arguments[0], canvas = new OffscreenCanvas(160, 80), context = canvas.getContext("2d");
+          context.fillStyle = "#fff";
+          context.fillRect(0, 0, 160, 80);
+          context.fillStyle = "rgb(10, 100, 200)";
+          context.fillRect(36, 0, 88, 80);
+          page.asks.shape = [3, 8, 8];
+          createImageBitmap(canvas).then((bitmap) => done([...valuesOfImage(bitmap)]));""")
+    finally:
+        opened.get("about:blank")
+    assert values == [10] * 64 + [100] * 64 + [200] * 64
+
+
 def test_a_pointer_draws_and_buttons_take_lines_back(opened: Any) -> None:
     from selenium.webdriver import ActionChains
 

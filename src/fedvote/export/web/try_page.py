@@ -98,7 +98,7 @@ def tiles(network: Deployed, nbytes: int, metric: tuple[str, str] | None) -> Htm
             "size of the network", f"{nbytes / 1000:,.1f} kB", f"its weights as float32: {weights * 4 / 1000:,.1f} kB"
         ),
         tile("weights", f"{weights:,}", votes),
-        tile("time of one answer", tag("span", "…", id="time"), "median, on this device"),
+        tile("time of one answer", tag("span", "…", id="time"), "on this device"),
     ]
     if metric:
         shown.append(tile(f"{metric[0]} on the test data", metric[1], "with calibrated batch norm"))
