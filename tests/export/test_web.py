@@ -151,17 +151,22 @@ def test_data_of_another_shape_are_refused(of_table: Deployed) -> None:
 
 def test_drawings_are_placed_as_the_digits_are() -> None:
     ink = measured(load("digits").train.x[:, 0] / 255)
-    assert ink.light and not ink.by_mass  # they fill all rows
+    assert ink and ink.light and not ink.by_mass  # they fill all rows
     assert (ink.height, ink.row) == (8, 4) and ink.width == 6 and abs(ink.column - 4) < 0.2
     dark = measured(1 - load("digits").train.x[:, 0] / 255)
-    assert not dark.light and dark.height == ink.height and dark.stroke == pytest.approx(ink.stroke)
+    assert dark and not dark.light and dark.height == ink.height and dark.stroke == pytest.approx(ink.stroke)
+
+
+def test_photos_are_no_drawings() -> None:
+    assert measured(torch.rand(20, 28, 28, generator=torch.Generator().manual_seed(0))) is None
+    assert measured(torch.zeros(3, 8, 8)) is None
 
 
 def test_a_line_is_as_wide_as_it_is() -> None:
     image = torch.zeros(1, 28, 28)
     image[0, 4:24, 12:15] = 1
     ink = measured(image)
-    assert (ink.height, ink.width, ink.row, ink.column) == (20, 3, 14, 13.5)
+    assert ink and (ink.height, ink.width, ink.row, ink.column) == (20, 3, 14, 13.5)
     assert ink.stroke == pytest.approx(3, rel=0.15)
 
 
@@ -171,17 +176,15 @@ def test_images_whose_mass_lies_still_are_centred_by_mass() -> None:
         image[4, 4] = image[4, 4 - 1] = 1
         image[4, 4 + reach] = 1 / reach  # the mass stays, the box grows to the right
     ink = measured(images)
-    assert ink.by_mass and ink.row == 4.5 and ink.column == pytest.approx(4.5, abs=0.1)
+    assert ink and ink.by_mass and ink.row == 4.5 and ink.column == pytest.approx(4.5, abs=0.1)
 
 
 def test_every_layer_of_votes_is_there_and_no_layer_of_floats(of_table: Deployed) -> None:
     layers = layer_votes(of_table)
-    assert [(layer["name"], layer["shape"], layer["binary"]) for layer in layers] == [
-        ("0", [33, 20, 1, 1], True),
-        ("3", [17, 33, 1, 1], True),
-    ]
+    found = [(layer.name, layer.shape, layer.binary) for layer in layers]
+    assert found == [("0", (33, 20, 1, 1), True), ("3", (17, 33, 1, 1), True)]
     weight = of_table.network.get_parameter("0.weight")
-    assert layers[0]["counts"] == [int((weight > 0).sum()), 0, int((weight < 0).sum())]
+    assert layers[0].counts == (int((weight > 0).sum()), 0, int((weight < 0).sum()))
     assert layer_votes(deployed(mlp(), "float", (20,), torch.float32)) == []
 
 
@@ -189,8 +192,8 @@ def test_the_votes_of_a_large_layer_are_cut_and_of_a_first_layer_are_images() ->
     wide = nn.Sequential(nn.Flatten(), nn.Linear(64, MOST // 32, bias=False))
     wide[1].weight.data = torch.ones(MOST // 32, 64)
     (layer,) = layer_votes(Deployed(wide, (), (), ("a", "b"), (1, 8, 8), torch.float32))
-    assert layer["shape"] == [MOST // 64, 1, 8, 8] and layer["outputs"] == MOST // 32
-    assert layer["counts"] == [MOST * 2, 0, 0] and len(b64decode(layer["votes"])) == MOST // 8
+    assert layer.shape == (MOST // 64, 1, 8, 8) and layer.outputs == MOST // 32
+    assert layer.counts == (MOST * 2, 0, 0) and len(b64decode(layer.votes)) == MOST // 8
 
 
 def test_another_page_is_never_overwritten(of_table: Deployed, package: Path, tmp_path: Path) -> None:

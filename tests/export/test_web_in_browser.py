@@ -203,10 +203,20 @@ def test_photos_are_cut_to_their_middle_and_have_a_channel_after_the_other(opene
           context.fillStyle = "rgb(10, 100, 200)";
           context.fillRect(36, 0, 88, 80);
           page.asks.shape = [3, 8, 8];
-          createImageBitmap(canvas).then((bitmap) => done([...valuesOfImage(bitmap)]));""")
+          createImageBitmap(canvas).then((bitmap) => done([...valuesOf(levelsOfPhoto(bitmap))]));""")
     finally:
         opened.get("about:blank")
     assert values == [10] * 64 + [100] * 64 + [200] * 64
+
+
+def test_labels_and_targets_are_shown_as_what_they_are(opened: Any) -> None:
+    told = "page.classes = ['a', 'b']; page.task = arguments[0]; show([0.25, 5]); return find('answer').textContent"
+    try:
+        assert opened.execute_script(told, "multi-label") == "a, b"
+        assert opened.execute_script(told, "regression") == "a: 0.25, b: 5"
+        assert opened.execute_script(told, "classification") == "b, 99.1\u202f%"
+    finally:
+        opened.get("about:blank")
 
 
 def test_a_pointer_draws_and_buttons_take_lines_back(opened: Any) -> None:

@@ -43,7 +43,8 @@ def export(
     made, quality = export_run(run, to, out, int8, test, trust=trust, data=data, runtime=runtime)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
     checked = "answers not checked here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
-    typer.echo(f"{made.path}: {made.nbytes / 1000:,.1f} kB, {packed}; {checked}")
+    of = "a network of " if to == "web" else ""
+    typer.echo(f"{made.path}: {of}{made.nbytes / 1000:,.1f} kB, {packed}; {checked}")
     for name, value in quality.items():
         typer.echo(f"{name} on the test data: {f'{value:.2%}' if name == 'accuracy' else f'{value:.4g}'}")
     if to == "web":

@@ -81,7 +81,7 @@ function levelsOfInk(levels, width, height) {
   });
 }
 
-// The middle of an image, as large as fits, in the network's size: one channel after the other.
+// The middle of an image, as large as fits, in the network's size: grey, or one channel after the other.
 function levelsOfPhoto(bitmap) {
   const canvas = fineCanvas(), { context, fine, height, width } = canvas;
   const scale = Math.max(width * fine / bitmap.width, height * fine / bitmap.height);
@@ -90,7 +90,9 @@ function levelsOfPhoto(bitmap) {
   context.fillRect(0, 0, width * fine, height * fine);
   context.imageSmoothingQuality = "high";
   context.drawImage(bitmap, (width * fine - size[0]) / 2, (height * fine - size[1]) / 2, ...size);
-  return [0, 1, 2].flatMap((channel) => [...pixelMeans(canvas, channel)]);
+  const colours = [0, 1, 2].map((channel) => pixelMeans(canvas, channel));
+  if (page.asks.shape[0] === 3) return colours.flatMap((levels) => [...levels]);
+  return colours[0].map((red, index) => 0.299 * red + 0.587 * colours[1][index] + 0.114 * colours[2][index]);
 }
 
 // What the network is given for an image; nothing if the image is empty.
@@ -101,7 +103,7 @@ function valuesOfImage(bitmap) {
     if (channels === 1) return valuesOf(greyOf(pixels));
     return valuesOf([0, 1, 2].flatMap((channel) => Array.from({ length: width * height }, (_, index) => data[4 * index + channel] / 255)));
   }
-  if (channels === 3) return valuesOf(levelsOfPhoto(bitmap));
+  if (!ink) return valuesOf(levelsOfPhoto(bitmap));
   const pixels = pixelsOf(bitmap), levels = inkOf(greyOf(pixels), pixels.width, pixels.height);
   return levels && inkValues(levelsOfInk(levels, pixels.width, pixels.height));
 }

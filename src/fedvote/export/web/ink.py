@@ -9,6 +9,7 @@ from torch import Tensor
 
 MEASURED_ON = 2000  # images
 DARK = 0.25  # share of the range from which a pixel is ink
+PLAIN = 0.1  # share of the range within which pixels are ground
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,16 @@ class Ink:
         return cls(True, height * 5 / 7, width * 5 / 7, height / 2, width / 2, True, height / 12)
 
 
-def measured(level_NHW: Tensor) -> Ink:
-    """Measure drawings whose pixels are from 0 to 1."""
+def measured(level_NHW: Tensor) -> Ink | None:
+    """Measure drawings whose pixels are from 0 to 1; None if images are no drawings: most of a border is plain."""
     level_NHW = level_NHW[:MEASURED_ON]
-    light = bool(_border(level_NHW).median() < 0.5)
+    border = _border(level_NHW)
+    light = bool(border.median() < 0.5)
     ink = level_NHW if light else 1 - level_NHW
     ink = ink[(ink >= DARK).flatten(1).any(1)]
     _, height, width = ink.shape
-    if not len(ink):
-        return Ink.usual(height, width)
+    if ((border if light else 1 - border) > PLAIN).float().mean() > 0.5 or not len(ink):
+        return None
     (top, bottom), (left, right) = _extent((ink >= DARK).any(2)), _extent((ink >= DARK).any(1))
     mass = ink.sum((1, 2))
     by_mass = torch.stack([(ink.sum(2) @ _middles(height)) / mass, (ink.sum(1) @ _middles(width)) / mass])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,8 +16,30 @@ from fedvote.export.packing import BITS, pack_votes
 MOST = 2**18  # votes of one layer in a page
 
 
-def layer_votes(network: Deployed) -> list[dict[str, Any]]:
-    """Name, shape and packed votes of each layer of votes. Of a large layer, those of the first outputs."""
+@dataclass(frozen=True)
+class LayerVotes:
+    """The votes of one layer, packed as in exported files. Of a large layer, those of its first outputs."""
+
+    name: str
+    shape: tuple[int, int, int, int]  # outputs that are here, inputs, rows, columns
+    outputs: int  # of the whole layer
+    counts: tuple[int, int, int]  # of +1, 0 and -1, in the whole layer
+    binary: bool  # packed as bits; else as trits
+    votes: str  # in base 64
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def sides(self) -> str:
+        _, inputs, rows, columns = self.shape
+        sides = [self.outputs, inputs, *([rows, columns] if rows * columns > 1 else [])]
+        return " \N{MULTIPLICATION SIGN} ".join(map(str, sides))
+
+
+def layer_votes(network: Deployed) -> list[LayerVotes]:
+    """The votes of each layer that has some."""
     return [_packed(name, weight, network.shape) for name, weight in _voted(network)]
 
 
@@ -29,18 +51,13 @@ def _voted(network: Deployed) -> Iterator[tuple[str, Tensor]]:
             yield name.removesuffix(".weight"), weight.detach()
 
 
-def _packed(name: str, weight: Tensor, inputs: Sequence[int]) -> dict[str, Any]:
-    """(outputs, inputs, rows, columns) of a layer's votes, from whatever axes it has."""
+def _packed(name: str, weight: Tensor, inputs: Sequence[int]) -> LayerVotes:
     shown = weight[: max(1, MOST // weight[0].numel())]
     packed, table = pack_votes(shown.cpu().numpy().astype("int8"))
-    return {
-        "name": name,
-        "shape": [len(shown), *_axes(weight.shape[1:], inputs)],
-        "outputs": len(weight),
-        "counts": [int((weight == value).sum()) for value in (1, 0, -1)],
-        "binary": table is BITS,
-        "votes": base64.b64encode(packed.tobytes()).decode(),
-    }
+    plus, none, minus = (int((weight == value).sum()) for value in (1, 0, -1))
+    shape = (len(shown), *_axes(weight.shape[1:], inputs))
+    text = base64.b64encode(packed.tobytes()).decode()
+    return LayerVotes(name, shape, len(weight), (plus, none, minus), table is BITS, text)
 
 
 def _axes(axes: Sequence[int], inputs: Sequence[int]) -> tuple[int, int, int]:

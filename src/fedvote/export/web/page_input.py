@@ -41,7 +41,7 @@ def _image(network: Deployed, x: Tensor | None) -> dict[str, Any]:
     if channels > 1:
         return {"low": low, "high": high, "ink": None}
     ink = Ink.usual(height, width) if x is None else measured((x[:, 0].float() - low) / max(high - low, 1e-12))
-    return {"low": low, "high": high, "ink": asdict(ink)}
+    return {"low": low, "high": high, "ink": ink and asdict(ink)}
 
 
 def _columns(network: Deployed, x: Tensor | None, names: Sequence[str]) -> list[dict[str, Any]]:

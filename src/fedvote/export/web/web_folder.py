@@ -17,7 +17,6 @@ from fedvote.export import onnx
 from fedvote.export.exported import Exported
 from fedvote.export.network_file import Deployed
 from fedvote.export.web.browser_runtime import runtime_script
-from fedvote.export.web.layer_votes import layer_votes
 from fedvote.export.web.page_input import page_input
 from fedvote.export.web.try_page import GENERATOR, network_in, try_page
 from fedvote.system.atomic_file import write
@@ -31,7 +30,7 @@ def export_web(
     int8: Tensor | None = None,
     *,
     data: Dataset | None = None,
-    title: str = "",
+    title: str = "A network in the browser",
     facts: Mapping[str, str] | None = None,
     metric: tuple[str, str] | None = None,
     runtime: Path | None = None,
@@ -41,14 +40,13 @@ def export_web(
     `data`: their names, ranges and drawings make the page ask for the right inputs. `title`, `facts`, `metric` (name
     and value): the page's head. `runtime`: the package of ONNX Runtime Web as a file; without it, npm gets it.
     """
-    page = _page(Path(folder))
+    page, asks, script = _page(Path(folder)), page_input(network, data), runtime_script(runtime)
     with tempfile.TemporaryDirectory() as scratch:
         made = onnx.export_onnx(network, Path(scratch) / "network.onnx", int8)
         content = made.path.read_bytes()
-    asks, layers = page_input(network, data), layer_votes(network)
     task = data.task if data else "classification" if len(network.classes) > 1 else "regression"
-    text = try_page(network, content, title or Path(folder).name, asks, task, layers, facts or {}, metric)
-    write(page.with_name(RUNTIME), runtime_script(runtime))
+    text = try_page(network, content, title, asks, task, facts or {}, metric)
+    write(page.with_name(RUNTIME), script)
     write(page, text)
     return replace(made, path=page)
 
