@@ -90,11 +90,11 @@ def runtime() -> str:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory, data: Dataset, runtime: str) -> dict[str, Path]:
-    """A page for digits, trained for two seconds, and one for a table, with random votes."""
+    """A page for digits, trained for a second, and one for a table, with random votes."""
     folder = tmp_path_factory.mktemp("pages")
     run = fedvote.simulate(
         make_model("digits-cnn", data.shape, 10), data, fedvote.FedVote(lr=0.1),
-        clients=3, rounds=8, steps=40, batch=32, evaluate_every=8,
+        clients=3, rounds=4, steps=40, batch=32, evaluate_every=4,
     )  # fmt: skip
     file = fedvote.save_network(folder, run.federation, list(run)[-1], ModelConfig("digits-cnn"))
     with pytest.MonkeyPatch.context() as patch:
@@ -159,7 +159,7 @@ def test_digits_of_the_test_set_are_read_with_the_accuracy_of_the_network(
     opened: Any, data: Dataset, pages: dict[str, Path]
 ) -> None:
     expected = outputs(pages["digits"], data.test.x).argmax(1)
-    assert (expected == data.test.y.numpy()).mean() > 0.85, "it has learned"
+    assert (expected == data.test.y.numpy()).mean() > 0.9, "it has learned"
     images = data.test.x.flatten(1).tolist()
     assert opened.execute_async_script(READ, images, 8, 8) == expected.tolist()
     assert opened.get_log("browser") == []
@@ -168,7 +168,7 @@ def test_digits_of_the_test_set_are_read_with_the_accuracy_of_the_network(
 def test_large_pictures_of_digits_on_white_paper_are_read_almost_as_well(
     opened: Any, data: Dataset, pages: dict[str, Path]
 ) -> None:
-    x, y = data.test.x[::3, 0], data.test.y[::3].numpy()
+    x, y = data.test.x[::5, 0], data.test.y[::5].numpy()
     accuracy = (outputs(pages["digits"], x[:, None]).argmax(1) == y).mean()
     large = np.pad(x.repeat_interleave(6, 1).repeat_interleave(6, 2), ((0, 0), (20, 5), (30, 12)))
     found = opened.execute_async_script(READ, (255 - large).reshape(len(x), -1).tolist(), 90, 73)

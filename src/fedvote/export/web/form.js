@@ -6,7 +6,7 @@ const written = (value) => String(Number(Number(value).toPrecision(6)));
 function field({ name, low, high, whole }, index) {
   const label = document.createElement("label"), [text, box, slider] = ["span", "input", "input"].map((tag) => document.createElement(tag));
   label.className = "field";
-  text.textContent = name;
+  text.textContent = name.replace(/[_/.-]/g, "$&\u200b");  // a long name may break there
   const step = whole ? 1 : "any";
   Object.assign(box, { type: "number", step, value: written(values[index]) });
   Object.assign(slider, { type: "range", min: low, max: high, step: whole ? 1 : (high - low) / 200 || 1, value: values[index], tabIndex: -1 });
