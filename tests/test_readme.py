@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import runpy
 import shlex
@@ -17,6 +18,7 @@ from fedvote.codecs.frame import VERSION
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run
+from fedvote.runs.sweep import in_order, points
 
 README = Path(__file__).parent.parent / "README.md"
 FOLDERS = (".github", "docs", "examples", "results")  # that have pages
@@ -41,6 +43,24 @@ def test_a_run_is_exported_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {path.name for path in tmp_path.iterdir()} == {
         "network.onnx", "network-int8.onnx", "network.c", "network.h", "runs"
     }  # fmt: skip
+
+
+def test_methods_are_compared_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The program prints a line for each method and seed; the configuration and the swept settings are read."""
+    text = (README.parent / "docs" / "comparing.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(code, {})
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()] == [
+        [name, seed] for name in ("FedVote", "FedPAQ") for seed in "12"
+    ]
+    (table,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "mine.toml").write_text(table.replace("mine.py:pictures", "digits").replace("mine.py:network", "mlp"))
+    search, measure, *_ = re.findall(r"^fedvote sweep mine.toml (.*?)$(?! )", text.replace("\\\n", ""), re.MULTILINE)
+    for words in map(shlex.split, (search, measure)):
+        swept = [value for option, value in itertools.pairwise(words) if option == "--over"]
+        fixed = [value for option, value in itertools.pairwise(words) if option == "--set"]
+        for point in points(swept):
+            read(str(tmp_path / "mine.toml"), in_order([*fixed, *point]))
 
 
 def test_every_file_that_a_page_links_to_is_there() -> None:

@@ -27,6 +27,7 @@ from tests.engines.flower.grid import (
     small,
 )
 from tests.engines.flower.test_agreement import in_the_simulator
+from tests.engines.flower.test_tasks import PROBLEM
 from tests.toy import assert_same
 
 SECURE = ("secure.name=tally", "secure.rounding=seed", "rounds=2")
@@ -52,7 +53,7 @@ def kind_of(message: Message) -> str:
     """Which of the three messages of a round it is."""
     if message.metadata.message_type == MessageType.TRAIN:
         return "ballot"
-    return "shares" if read_task(message).broadcast else "key"
+    return "shares" if read_task(message, PROBLEM).broadcast else "key"
 
 
 def lost(kind: str, in_rounds: tuple[int, ...], then: Behaviour = silent) -> Behaviour:
@@ -71,7 +72,8 @@ def in_the_clear(folder: Path, voters: dict[int, list[int]], clients: int = 4) -
 
     def vote(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         chosen = voters.get(int(message.metadata.group_id), range(clients))
-        return honest(grid, node, message) if read_task(message).client in chosen else silent(grid, node, message)
+        behave = honest if read_task(message, PROBLEM).client in chosen else silent
+        return behave(grid, node, message)
 
     grid.behave = dict.fromkeys(grid.nodes, vote)
     settings = [setting for setting in SECURE if not setting.startswith("secure")]
@@ -159,7 +161,7 @@ def test_the_server_is_sent_no_ballot_and_no_secret_in_the_clear(tmp_path: Path)
     def watched(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         replies = honest(grid, node, message)
         if kind_of(message) == "ballot":
-            assert read_task(message).secret == b""
+            assert read_task(message, PROBLEM).secret == b""
             again = grid.turn(node, message)
             frames.append((frame_of(replies[0][1]), frame_of(again)))
         return replies
