@@ -60,7 +60,8 @@ def from_arrays(
     writer = None if writers is None else _writers(as_array(writers, "writers"))
     if writer is not None:
         _same_length(x, writer, "x_train", "writers")
-    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer, task)
+    train, test = Examples(x, y, center, scale), Examples(x2, y2, center, scale)
+    return Dataset(name, train, test, names, writer, task, tuple(map(str, columns or ())))
 
 
 def from_pandas(train: Any, test: Any, target: Any, **options: Any) -> Dataset:
@@ -94,7 +95,7 @@ def from_torch(
     target: str | int | None = None,
     **options: Any,
 ) -> Dataset:
-    """A dataset from two torch `Dataset`s, read once. Items are pairs (x, y), or dicts.
+    """A dataset from two datasets of torch, read once. Items are pairs (x, y), or dicts.
 
     inputs, target: the keys of x and y in dicts, or their places in longer tuples. Other options: see `from_arrays`.
     """
