@@ -113,7 +113,8 @@ def test_a_sweep_prefers_the_smaller_error(tmp_path: Path) -> None:
     metric = {"name": "rmse", "higher_is_better": False, "percent": False}
 
     def point(lr: float, rmse: float | None) -> Point:
-        record = {"round": 1, "rmse": rmse, "metric": metric, "clients": [0]}
+        traffic = {"uplink_bytes": 1000, "downlink_bytes": 1000}
+        record = {"round": 1, "rmse": rmse, "metric": metric, "clients": [0], **traffic}
         return Point((f"method.lr={lr}",), tmp_path, [record], grid.small())
 
     done = [point(0.1, 3.0), point(0.2, 0.5), point(0.3, None)]

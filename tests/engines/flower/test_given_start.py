@@ -27,6 +27,13 @@ class Net(nn.Module):
     def forward(self, x):
         return self.head(self.body(x.flatten(1) * self.scale))
 """
+FREEZE = """
+class Frozen(Net):
+    def __init__(self, shape, classes):
+        super().__init__(shape, classes)
+        self.body[0].bias.requires_grad_(False)
+        self.head.weight.requires_grad_(False)
+"""
 CASES = {
     "a file": ("method=fedvote",),
     "as it is": ("method=fedvote", "model.start=given"),
@@ -52,6 +59,23 @@ def test_both_engines_start_from_the_given_weights(settings: tuple[str, ...], tm
     for a, b in zip(simulated, elect(config, grid_of(4), tmp_path / "run"), strict=True):
         assert_same(a.state, b.state)
         assert all(a.record[name] == b.record[name] for name in a.record.keys() - {"seconds", "seconds_training"})
+
+
+@pytest.mark.parametrize("method", ["fedvote", "fedavg", "fedpaq", "eden"])
+@pytest.mark.parametrize("start", ["given", "seed"])
+def test_both_engines_leave_alone_what_the_user_froze(method: str, start: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(NETWORK + FREEZE)
+    floats = ["method.train_float=true", "method.float_levels=7"] if method == "fedvote" else []
+    config = small(f"model.name={tmp_path / 'net.py'}:Frozen", f"model.start={start}", f"method={method}", *floats)
+    torch.manual_seed(1)
+    simulation = Simulation(planned(config, "cpu"))
+    simulated = list(simulation.run())
+    network = simulation.federation.network
+    kept = torch.cat([network.start.floats[s.start : s.stop] for s in network.floats if s.name in network.frozen])
+    torch.manual_seed(1)
+    for a, b in zip(simulated, elect(config, grid_of(4), tmp_path / "run"), strict=True):
+        assert_same(a.state, b.state)
+        assert torch.equal(a.state["float"][~a.state["float_trains"]], kept)
 
 
 def test_frozen_weights_are_sent_to_each_client_once(tmp_path: Path) -> None:
