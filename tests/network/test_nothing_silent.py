@@ -83,6 +83,17 @@ def test_weights_that_the_user_froze_stay_to_the_bit_and_are_not_sent(method: Me
     assert all_bytes - fewer_bytes >= 3 * 19 * bits / 8 - 3
 
 
+@pytest.mark.parametrize("method", [FedVote(coding="plain", train_float=True), FedAvg(), FedPAQ(), Eden()], ids=repr)
+def test_the_server_sends_frozen_weights_once(method: Method) -> None:
+    network = nn.Sequential(nn.Linear(6, 300), nn.ReLU(), nn.Linear(300, 4), nn.ReLU(), nn.Linear(4, 3))
+    network[0].requires_grad_(False)  # 2,100 weights; 1,219 others
+    run = fedvote.simulate(
+        network, points(), method, clients=2, rounds=2, steps=2, batch=20, device="cpu", wire="written"
+    )
+    first, second = (snapshot.record["downlink_bytes"] / 2 for snapshot in run)
+    assert first > 4 * 2100 and second < 7 * 1219 + 200  # values, and where they are
+
+
 @pytest.mark.parametrize("method", [FedVote(), FedAvg()])
 def test_weights_that_the_user_froze_stay_as_the_seed_draws_them(method: Method) -> None:
     network = mlp()

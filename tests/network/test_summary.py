@@ -104,6 +104,13 @@ def test_what_the_user_froze_is_frozen_under_fedvote(start: str) -> None:
         assert roles["0.weight"] == FROZEN and roles["3.weight"] == VOTED
 
 
+def test_frozen_weights_that_the_seed_draws_are_warned_of() -> None:
+    assert "0.weight: frozen (requires_grad=False), and drawn from the seed" in warnings(
+        network=probe(), start="seed", keep_float=[]
+    )
+    assert "drawn from the seed" not in warnings(network=probe(), keep_float=[]) + warnings(start="seed")
+
+
 class Aside(nn.Module):
     """A layer that forward never uses."""
 

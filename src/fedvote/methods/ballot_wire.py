@@ -12,7 +12,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedvote.codecs import Binary, EntropyVotes, Float32, FloatSteps, IfChanged, Integers, Levels, Tallies, Ternary
+from fedvote.codecs import (
+    Binary,
+    EntropyVotes,
+    Float32,
+    FloatChanges,
+    FloatSteps,
+    IfChanged,
+    Integers,
+    Levels,
+    Tallies,
+    Ternary,
+)
 from fedvote.codecs.vote_contexts import Expected, contexts
 from fedvote.core import Codec, Message
 from fedvote.methods.frozen_weights import without_frozen
@@ -43,7 +54,8 @@ class BallotWire(Wire):
     @property
     def keeps_broadcast(self) -> bool:
         # frozen floats are sent to each client once; trained ones as changes
-        return self.entropy or self.floats_down != self.floats_up or self.float_levels > 0
+        frozen = self.floats_down != self.floats_up or bool(self.network.frozen)
+        return self.entropy or frozen or self.float_levels > 0
 
     @property
     def summed(self) -> Codecs:
@@ -79,8 +91,10 @@ class BallotWire(Wire):
         return self._floats(reference) if whole else IfChanged(self._floats(reference), reference)
 
     def _floats(self, reference: Tensor | None) -> Codec:
-        few = self.float_levels
-        return FloatSteps(self.network.F, few, reference) if few else Float32(self.network.F)
+        F, few = self.network.F, self.float_levels
+        if few:
+            return FloatSteps(F, few, reference)
+        return FloatChanges(F, reference) if self.network.frozen else Float32(F)
 
     def _floats_up(self, down_F: Tensor) -> Codec:
         count, few = self.network.trainable - self.network.D, self.float_levels

@@ -147,6 +147,11 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
             f"{some(unused)} got no gradient in a trial run, so what clients send of them says nothing: use them in "
             "forward, or remove them"
         )
+    if network.frozen and not network.brings_weights:
+        found.append(
+            f"{some(sorted(network.frozen))}: frozen (requires_grad=False), and drawn from the seed, not as given: "
+            'model.start=given, in a program start="given", keeps them'
+        )
     if network.drops_norms:
         found.append('batch norm loses its parameters: model.start=given, in a program start="given", keeps them')
     if not network.stackable:
