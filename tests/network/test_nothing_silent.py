@@ -274,6 +274,35 @@ def test_a_forward_that_changes_its_input_trains_as_one_that_does_not(method: Me
     assert all(map(torch.equal, found.parameters(), expected.parameters()))
 
 
+@pytest.mark.parametrize("method", [FedVote(lr=0.1), FedVote(lr=0.1, train_float=True), FedAvg(lr=0.03)])
+@pytest.mark.parametrize("stacked", [True, False])
+def test_a_forward_that_keeps_its_features_trains(method: Method, stacked: bool) -> None:
+    class Features(InPlace):
+        def forward(self, x: Tensor) -> Tensor:
+            self.features = self.body[:4](x)
+            scale = 1 if stacked or self.features.sum() < 1e9 else 2
+            return self.body[4](self.features) * scale  # type: ignore[no-any-return]
+
+    run = fedvote.simulate(Features(), points(), method, clients=2, rounds=3, steps=10, batch=20, device="cpu")
+    *_, last = run
+    assert run.federation.network.stackable == stacked
+    assert last.record["accuracy"] > 0.4 and fedvote.evaluate(run.deployed(last), points())["accuracy"] > 0.4
+
+
+def test_finding_the_last_layer_changes_no_buffer() -> None:
+    class Observing(InPlace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("top", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.top.fill_(float(x.max()))  # type: ignore[operator]
+            return self.body(x)  # type: ignore[no-any-return]
+
+    with pytest.raises(ModelError, match="the forward pass changes top"):
+        fedvote.simulate(Observing(), points(), clients=2)
+
+
 def test_a_compiled_network_is_the_network_that_was_compiled() -> None:
     network = mlp()
     made = Network(torch.compile(network), start="given", shape=(6,))  # type: ignore[arg-type]
@@ -326,6 +355,14 @@ class Counting(nn.Module):
         return self.body(x)  # type: ignore[no-any-return]
 
 
+class Averaging(Counting):
+    mean: Tensor | float = 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        return self.body(x - self.mean)  # type: ignore[no-any-return]
+
+
 class Recomputed(Counting):
     def forward(self, x: Tensor) -> Tensor:
         return checkpoint(self.body, x, use_reentrant=False)  # type: ignore[no-any-return]
@@ -371,6 +408,7 @@ class Detached(Counting):
         (lambda: nn.Sequential(spectral_norm(nn.Linear(6, 3))), r"the forward pass changes 0.parametrizations.* _?"),
         (OfDict, "it is called with one tensor, a batch of inputs: wrap a network that takes a dict"),
         (Detached, "the network's output has no gradient, so nothing can train"),
+        (Averaging, "gives other outputs .* called again, so it keeps numbers in an attribute"),
         (Recomputed, "gradient cannot be computed .*: call its layers without torch.utils.checkpoint"),
         (kept, "the network cannot be copied .*: keep no outputs in its attributes"),
         (lambda: nn.Sequential(nn.Flatten(), nn.Identity()), "has no weights, so nothing can train: add a layer"),

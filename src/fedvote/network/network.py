@@ -141,7 +141,8 @@ class Network:
         votes: bool,
     ) -> set[str]:
         """Names of the voted weights; of a method without votes, any weights, since all are float."""
-        voted = votable_weights(self._batch, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
+        tried = copy.deepcopy(self._batch)  # a run may leave outputs in attributes, or change buffers
+        voted = votable_weights(tried, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
         if not voted and not votes:
             return {name for name, _ in self._batch.named_parameters()} - self.frozen
         if not voted:
