@@ -30,7 +30,7 @@ from fedvote.fitting_parts import (
     check_batches,
     check_finite,
     check_frozen,
-    check_idle,
+    check_gradients,
     check_kinds,
     check_owned,
     check_poison,
@@ -133,7 +133,7 @@ class Federation:
         check_attack(plan.attack, method, functional)
         check_secrecy(plan, method, functional)
         check_frozen(method, functional)
-        check_idle(method, functional)
+        check_gradients(method, functional)
         check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         check_batches(plan, functional)

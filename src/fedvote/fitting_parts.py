@@ -136,10 +136,18 @@ def check_finite(network: Network) -> None:
         )
 
 
-def check_idle(method: Method, network: Network) -> None:
-    """Warn if voted weights cannot train, because a float weight behind them starts at zero and stays there."""
-    idle = [slot.name for slot in network.voted if slot.name in network.idle]
-    if idle and not method.trains_float:
+def check_gradients(method: Method, network: Network) -> None:
+    """Warn of voted weights that cannot train: votes would move them at random."""
+    voted = [] if method.float_only else [slot.name for slot in network.voted]
+    if unused := [name for name in voted if name in network.unused]:
+        warnings.warn(
+            f"{some(unused)}: voted on, but without a gradient in a trial run, so votes move it at random: use it "
+            "in forward, outside of torch.no_grad, or call requires_grad_(False) on it to keep it",
+            Doubt,
+            stacklevel=4,
+        )
+    # a float weight behind them is zero
+    if (idle := [name for name in voted if name in network.idle]) and not method.trains_float:
         warnings.warn(
             f"{some(idle)} got a gradient of zero in a trial run: {some(network.zero_floats)} starts at zero and does "
             "not train, so nothing before it can learn; set train_float=True, or start from other weights",

@@ -289,6 +289,22 @@ def test_a_forward_that_keeps_its_features_trains(method: Method, stacked: bool)
     assert last.record["accuracy"] > 0.4 and fedvote.evaluate(run.deployed(last), points())["accuracy"] > 0.4
 
 
+class Backbone(InPlace):
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            x = self.body[:2](x)
+        return self.body[2:](x)  # type: ignore[no-any-return]
+
+
+def test_weights_that_votes_would_move_at_random_are_a_doubt_and_its_fix_works() -> None:
+    network = Backbone()
+    with pytest.warns(Doubt, match=r"body.0.weight: voted on, but without a gradient .* requires_grad_\(False\) on it"):
+        fedvote.simulate(network, points(), clients=2, batch=20)
+    network.body[0].requires_grad_(False)
+    after, accuracy = trained(network, points(), FedVote(lr=0.1))
+    assert torch.equal(after.get_parameter("body.0.weight"), network.get_parameter("body.0.weight")) and accuracy > 0.4
+
+
 def test_finding_the_last_layer_changes_no_buffer() -> None:
     class Observing(InPlace):
         def __init__(self) -> None:

@@ -122,6 +122,7 @@ class Aside(nn.Module):
         return self.head(self.body(x).relu())
 
 
+@pytest.mark.filterwarnings("ignore:aside.weight. voted on, but without a gradient")
 def test_weights_that_forward_never_uses_are_warned_of_if_they_are_sent() -> None:
     assert "aside.weight got no gradient in a trial run" in warnings(network=Aside())
     assert "aside.weight, aside.bias got no" in warnings(network=Aside(), method=FedAvg())

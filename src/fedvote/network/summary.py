@@ -145,7 +145,7 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     if unused := [layer.name for layer in layers if layer.name in network.unused - network.frozen and layer.bits_up]:
         found.append(
             f"{some(unused)} got no gradient in a trial run, so what clients send of them says nothing: use them in "
-            "forward, or remove them"
+            "forward, remove them, or freeze them (requires_grad_(False))"
         )
     if network.frozen and not network.brings_weights:
         found.append(
