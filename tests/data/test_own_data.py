@@ -217,6 +217,11 @@ def test_a_hugging_face_table_uses_its_numbers_and_its_classes() -> None:
         ({"train": SPLIT}, {}, "the dataset has the splits train, expected train and test"),
         (iter([]), {}, "is one list_iterator, expected train and test"),
         ({"train": SPLIT, "test": object()}, {}, "test split of the dataset is a object without length"),
+        (
+            {"train": Split(FEATURES), "test": SPLIT},
+            {},
+            "the training split of the dataset is empty: give at least one",
+        ),
         ({"train": SPLIT, "test": SPLIT}, {"target": "kind"}, "has no column 'kind'; it has a, b, label, note"),
         ({"train": SPLIT, "test": SPLIT}, {"inputs": "pixels"}, "not clear which are inputs: name them"),
     ],

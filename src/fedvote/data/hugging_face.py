@@ -64,6 +64,8 @@ def from_hugging_face(
                 f"the {which} split of {name} is a {type(split).__name__} without length or columns, expected a "
                 "datasets.Dataset: load it with streaming=False."
             )
+        if not len(split):
+            raise DataError(f"the {which} split of {name} is empty: give at least one example.")
     features: Mapping[str, Any] = train.features
     target = _target(features, target, name)
     chosen = _inputs(features, inputs, target, name)
