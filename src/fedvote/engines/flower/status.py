@@ -22,9 +22,11 @@ def headline(folder: Path, now: float | None = None) -> str:
     last, age = records[-1], seconds_since_last_round(folder, now)
     shown, planned = Shown.of(last), _planned(folder)
     quality = f", {shown.name} {shown.text(last[shown.name])}" if last.get(shown.name) is not None else ""
+    cohort = last.get("clients", ())
+    number = f"{last['round']} of {planned}" if planned else last["round"]
     return (
-        f"round {last['round']}{f' of {planned}' if planned else ''}, closed {age:,.0f} s ago with {len(last.get('counted', last.get('clients', ())))} of "
-        f"{len(last.get('clients', ()))} ballots{quality}; frames so far: {traffic_text(*both_ways(records))}"
+        f"round {number}, closed {age:,.0f} s ago with {len(last.get('counted', cohort))} of {len(cohort)} ballots"
+        f"{quality}; frames so far: {traffic_text(*both_ways(records))}"
     )
 
 
