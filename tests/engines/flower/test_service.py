@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fedvote
-from fedvote.engines.flower.client import NODE_KEYS
+from fedvote.engines.flower.client_options import NODE_KEYS
 from fedvote.engines.flower.server_app import serve
 from fedvote.errors import ConfigError
 from fedvote.runs.toml_tables import as_table, to_toml

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from flwr.app import Context, UserConfig
+from flwr.app import Context
 
 from fedvote.core import Examples
 from fedvote.core import Message as Broadcast
 from fedvote.engines.flower.client_memory import Memory
+from fedvote.engines.flower.client_options import check_keys
 from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.problem import Problem
@@ -26,14 +27,11 @@ from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
 from fedvote.wire import Codecs, frames, write
 
-NODE_KEYS = ("data", "memory", "device", "log", "key", "keys")
-FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
-
 
 def take_turn(task: Task, context: Context) -> bytes:
     """Train from the broadcast on this machine's data; returns the frame for the server."""
     node = context.node_config
-    _check_keys(node)
+    check_keys(node)
     federation, train = site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
     secure = federation.plan.secure
     key = Key(federation.plan.seed, task.round, task.client, rounding_secret(secure, task.secret))
@@ -62,7 +60,7 @@ def take_turn(task: Task, context: Context) -> bytes:
 def answer_query(task: Task, context: Context) -> bytes:
     """The answer to a message of a secure tally that is not a task: this client's key, or shares."""
     node = context.node_config
-    _check_keys(node)
+    check_keys(node)
     secure, codecs = _tallied(task.problem, task.client, str(node.get("data", "")))
     return Voter(task, context, secure, codecs).answer()
 
@@ -75,13 +73,6 @@ def _tallied(problem: Problem, client: int, where: str) -> tuple[SecureTally, Co
     if not isinstance(secure, SecureTally):
         raise ConfigError("the server asks for a secure tally, but its configuration has none: ask its operator")
     return secure, federation.method.wire(federation.network).summed
-
-
-def _check_keys(node: UserConfig) -> None:
-    if unknown := node.keys() - {*NODE_KEYS, *FLOWERS_KEYS}:
-        raise ConfigError(
-            f"the node's configuration has no key {', '.join(sorted(unknown))}; known: {', '.join(NODE_KEYS)}"
-        )
 
 
 def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcast | None:
