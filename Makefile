@@ -24,7 +24,7 @@ test-examples: $(DEV)
 
 # real servers and clients as separate programs, over TLS: some minutes
 test-flower: $(DEV)
-	$(BIN)/pytest -m slow --durations=5 tests/engines/flower
+	$(BIN)/pytest -m slow --numprocesses 2 --durations=5 tests/engines/flower
 
 # every figure and table of the paper, on small data: some minutes
 test-paper: $(DEV)
