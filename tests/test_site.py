@@ -25,7 +25,9 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
 sys.path.insert(0, str(ROOT / "docs"))
-markers, toctrees = (importlib.import_module(f"sphinx_extensions.{name}") for name in ("markers", "toctrees"))
+docstrings, markers, toctrees = (
+    importlib.import_module(f"sphinx_extensions.{name}") for name in ("docstrings", "markers", "toctrees")
+)
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_downloads" not in path.parts)
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -70,6 +72,23 @@ def test_a_list_of_links_becomes_contents_under_its_heading() -> None:
     page = "## Parts\n\n<!-- contents -->\n- [One](a.md), [Two](../b/c.md), [again](a.md)\n<!-- end of contents -->\n"
     made = toctrees.with_toctrees(page)
     assert ":caption: Parts\n\nOne <a>\nTwo <../b/c>\n```" in made and "[again](a.md)" in made
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("two `Dataset`s of *any* kind", r"two `Dataset`\ s of \*any\* kind"),
+        ("`a*b` | loss_ and lr_schedule", r"`a*b` \| loss\_ and lr_schedule"),
+    ],
+)
+def test_a_docstring_is_read_as_it_is_written(line: str, text: str) -> None:
+    assert docstrings.literal(line) == text
+
+
+def test_parameters_stand_in_the_order_of_the_signature_below_the_text() -> None:
+    lines = ["Do it.", "", "b, c: twice", "  and more", "", "Note: not a parameter."]
+    fields = [":param a: ", ":param b: twice and more", ":param c: twice and more"]
+    assert docstrings.as_fields(lines, ["a", "b", "c"]) == ["Do it.", "", "", "Note: not a parameter.", "", *fields]
 
 
 def test_the_site_has_been_built() -> None:

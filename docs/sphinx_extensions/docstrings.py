@@ -15,6 +15,7 @@ from docutils.nodes import Text
 
 from fedvote.plan import comments
 
+SPECIAL = re.compile(r"([*|]|_(?=\W|$))")
 PARAMETERS = re.compile(r"`?(\w+(?:`?, `?\w+)*)`?: (.+)")
 
 
@@ -37,9 +38,13 @@ def as_fields(lines: list[str], names: list[str]) -> list[str]:
 
 
 def literal(line: str) -> str:
-    """Stars and bars outside of `code` have no meaning."""
-    parts = line.split("`")
-    return "`".join(re.sub(r"([*|])", r"\\\1", part) if i % 2 == 0 else part for i, part in enumerate(parts))
+    """Outside of `code` no character has a meaning, and a word may follow `code`s at once."""
+    first, *parts = line.split("`")
+    found = re.sub(SPECIAL, r"\\\1", first)
+    for index, part in enumerate(parts):
+        is_code = index % 2 == 0
+        found += "`" + (part if is_code else re.sub(r"^(?=\w)", r"\\ ", re.sub(SPECIAL, r"\\\1", part)))
+    return found
 
 
 def signature_names(thing: Any) -> list[str]:
