@@ -1,4 +1,4 @@
-# Everything from a fresh clone: `make demo`, `make test`, `make wheel`.
+# Everything from a fresh clone: `make demo`, `make web`, `make test`, `make wheel`.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -7,11 +7,18 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
 
-.PHONY: demo dev test test-examples test-flower test-paper test-wheel lint types unit numbers docs bench fuzz wheel clean
+.PHONY: demo web dev test test-examples test-flower test-paper test-wheel lint types unit numbers docs bench fuzz wheel clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
 	$(BIN)/fedvote run quickstart --out runs/demo
+	@echo "to draw digits in a browser and have this network read them: make web"
+
+# the demo's network in a page that runs it
+web: $(DEMO)
+	test -e runs/demo/network.safetensors || $(MAKE) demo
+	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[onnx]'
+	$(BIN)/fedvote export runs/demo --to web --test
 
 # every extra and every checker, into the same environment
 dev: $(DEV)

@@ -60,7 +60,8 @@ def from_arrays(
     writer = None if writers is None else _writers(as_array(writers, "writers"))
     if writer is not None:
         _same_length(x, writer, "x_train", "writers")
-    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer, task)
+    train, test = Examples(x, y, center, scale), Examples(x2, y2, center, scale)
+    return Dataset(name, train, test, names, writer, task, tuple(map(str, columns or ())))
 
 
 def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: Any) -> Dataset:
