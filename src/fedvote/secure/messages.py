@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from fedvote.errors import WireError
 from fedvote.secure.masks import CHECK_BYTES
-from fedvote.secure.pairwise import KEY_BYTES, TAG_BYTES
-from fedvote.secure.session import NONCE_BYTES, Session, Terms
+from fedvote.secure.pairwise import KEY_BYTES, SEAL_BYTES
+from fedvote.secure.session import HASH_BYTES, NONCE_BYTES, Session, Terms
 from fedvote.secure.shamir import BYTES
 
 MAGIC, VERSION = b"FVST", 1
@@ -115,13 +115,15 @@ def read_opening(frame: bytes, terms: Terms, client: int) -> tuple[Session, dict
 
 def _opening(session: Session, client: int, keys: Mapping[int, SignedKey]) -> bytes:
     cohort = struct.pack(f"<I{len(session.cohort)}I", len(session.cohort), *session.cohort)
-    return session.nonce + cohort + b"".join(keys[other].written() for other in (client, *session.neighbours[client]))
+    known = (keys[other].written() for other in (client, *session.neighbours[client]))
+    return b"".join((session.nonce, session.broadcast, cohort, *known))
 
 
 def _read_opening(reading: Reading, terms: Terms, round: int, client: int) -> tuple[Session, dict[int, SignedKey]]:
-    nonce, (clients,) = reading.take(NONCE_BYTES), struct.unpack("<I", reading.take(4))
+    nonce, broadcast = reading.take(NONCE_BYTES), reading.take(HASH_BYTES)
+    (clients,) = struct.unpack("<I", reading.take(4))
     cohort = struct.unpack(f"<{clients}I", reading.take(4 * clients))
-    session = Session(terms, round, nonce, cohort)
+    session = Session(terms, round, nonce, cohort, broadcast)
     if client not in cohort:
         raise WireError(f"a session without client {client}, whom it was sent to")
     return session, {other: reading.key() for other in (client, *session.neighbours[client])}
@@ -139,7 +141,7 @@ class MaskedBallot:
 
 def bundle_bytes(session: Session) -> int:
     """Of a sealed bundle: a share of each seed, and the seal."""
-    return BYTES * (1 + session.degree) + TAG_BYTES
+    return BYTES * (1 + session.degree) + SEAL_BYTES
 
 
 def write_ballot(session: Session, client: int, ballot: MaskedBallot) -> bytes:

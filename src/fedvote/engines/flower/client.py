@@ -14,7 +14,7 @@ from fedvote.engines.flower.client_memory import Memory
 from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.tasks import Problem, Task
-from fedvote.engines.flower.voter import Voter, rounding_secret
+from fedvote.engines.flower.voter import Voter, check_demand, rounding_secret
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
@@ -25,7 +25,7 @@ from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
 from fedvote.wire import Codecs, frames, write
 
-NODE_KEYS = ("data", "memory", "device", "log", "key", "keys")
+NODE_KEYS = ("data", "memory", "device", "log", "key", "keys", "tally")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 
 
@@ -35,6 +35,7 @@ def take_turn(task: Task, context: Context) -> bytes:
     _check_keys(node)
     federation, train = site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
     secure = federation.plan.secure
+    check_demand(node, secure)
     key = Key(federation.plan.seed, task.round, task.client, rounding_secret(secure, task.secret))
     round = Round(federation.method, federation.placed(), key, secure.sums_alone)
     memory = Memory(context.state, memory_file(node, task))
@@ -54,7 +55,7 @@ def take_turn(task: Task, context: Context) -> bytes:
             outgoing = round.tamper(federation.plan.attack, broadcast, honest, federation.hostile) or outgoing
             (frame,) = frames(outgoing)
         if isinstance(secure, SecureTally):
-            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0))
+            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0), broadcast)
         return frame
 
 
@@ -63,6 +64,7 @@ def answer_query(task: Task, context: Context) -> bytes:
     node = context.node_config
     _check_keys(node)
     secure, codecs = _tallied(task.problem, task.client, str(node.get("data", "")))
+    check_demand(node, secure)
     return Voter(task, context, secure, codecs).answer()
 
 

@@ -23,6 +23,7 @@ from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Task
 from fedvote.errors import FedVoteError, WireError
 from fedvote.plan import FlowerOptions
+from fedvote.secure.broadcast_hash import hash_of
 from fedvote.secure.messages import SignedKey
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.secure.session import NONCE_BYTES, Session, Terms
@@ -65,10 +66,11 @@ class SecretTally:
     def open(self, round: ServerRound) -> tuple[ServerRound, Poll]:
         """The round and the poll of a session: of the clients that have sent keys."""
         cohort = self._with_keys(round.number, round.cohort)
-        session = Session(self.terms, round.number, os.urandom(NONCE_BYTES), tuple(cohort))
+        start = hash_of(round.round.method.broadcast(round.before))
+        session = Session(self.terms, round.number, os.urandom(NONCE_BYTES), tuple(cohort), start)
         round = replace(round, tally=MaskedTally(session, {client: self.keys[client] for client in cohort}))
         silent = self.attendance.online.keys() & set(round.cohort) - set(cohort)
-        poll = Poll(round.number, cohort, self.rules, round.cast, least=self.terms.minimum)
+        poll = Poll(round.number, cohort, self.rules, round.cast, least=session.fewest)
         poll.failed = dict.fromkeys(sorted(silent), "it sent no key for the secure tally")
         return round, poll
 

@@ -101,7 +101,7 @@ class Server:
             self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
         if isinstance(secure := federation.plan.secure, SecureTally):
-            terms = secure.terms(self.asker.problem.run, round.wire.summed)
+            terms = secure.terms(self.asker.problem.run, round.wire.summed, self.asker.problem.hash)
             rules = self.config.flower
             self.secret_tally = SecretTally(terms, self.asker, rules, self.attendance, self.clock, self.sleep)
         if snapshot.round < federation.plan.rounds:

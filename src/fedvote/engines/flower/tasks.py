@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 
@@ -31,6 +33,11 @@ class Problem:
     files: tuple[tuple[str, str], ...] = ()  # the user's Python files in the configuration, with their digests
     task: core.Task = "classification"
     names: tuple[str, ...] = ()  # of the classes; empty: 0, 1, ...
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of all of it: a server that tells clients different things gives them different hashes."""
+        return hashlib.sha256(json.dumps(astuple(self)).encode()).digest()
 
 
 @dataclass(frozen=True)

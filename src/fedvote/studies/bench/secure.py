@@ -17,7 +17,8 @@ import torch
 from fedvote.codecs import Binary
 from fedvote.randomness import Key
 from fedvote.secure import SecureTally
-from fedvote.secure.client_steps import Answered, help_unmask, mask_ballot
+from fedvote.secure.answered import Answered
+from fedvote.secure.client_steps import help_unmask, mask_ballot
 from fedvote.secure.in_process import bytes_of, key_pair, nonce, seeded
 from fedvote.secure.masks import add_masks
 from fedvote.secure.messages import SignedKey, ballot_bytes, bundle_bytes, missing, write_voters
@@ -56,7 +57,8 @@ def _measure(session: Session) -> dict[str, Any]:
     tally = MaskedTally(session, keys)
     numbers_n = torch.randint(0, 2, (count,), dtype=torch.int8, generator=Key(0).torch("bench"))
     entropy, frames, opening = seeded(Key(0, 1), "shares"), list[bytes](), tally.opening(0)
-    ballot = partial(mask_ballot, pairs[0], 0, opening, session.terms, numbers_n, entropy, Witness())
+    trained = (session.round, session.broadcast)
+    ballot = partial(mask_ballot, pairs[0], 0, opening, session.terms, trained, numbers_n, entropy, Witness())
     client_seconds = seconds_of(lambda: frames.append(ballot()))
     add_seconds = seconds_of(lambda: tally.add(frames[0], 0))
     everybody, two_thirds = frozenset(session.cohort), frozenset(session.cohort[: K - K // 3])
