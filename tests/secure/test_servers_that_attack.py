@@ -113,7 +113,9 @@ def sums_learned(session: Session, lists: Lists) -> list[set[int]]:
         return sum(u in lists[w] for w in honest - {u}) >= needed
 
     def pair(u: int, v: int) -> bool:
-        return any(sum(a in lists[w] and b not in lists[w] for w in honest - {a}) >= needed for a, b in ((u, v), (v, u)))
+        return any(
+            sum(a in lists[w] and b not in lists[w] for w in honest - {a}) >= needed for a, b in ((u, v), (v, u))
+        )
 
     learned, left = [], set(honest)
     while left:

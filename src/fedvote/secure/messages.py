@@ -109,7 +109,7 @@ def read_opening(frame: bytes, terms: Terms, client: int) -> tuple[Session, dict
     reading = Reading(read(frame, OPENING, client))
     session, keys = _read_opening(reading, terms, round_of(frame), client)
     reading.end()
-    read(frame, OPENING, client, session.round, session.id)
+    _check_session(frame, session)
     return session, keys
 
 
@@ -127,6 +127,12 @@ def _read_opening(reading: Reading, terms: Terms, round: int, client: int) -> tu
     if client not in cohort:
         raise WireError(f"a session without client {client}, whom it was sent to")
     return session, {other: reading.key() for other in (client, *session.neighbours[client])}
+
+
+def _check_session(frame: bytes, session: Session) -> None:
+    """WireError if the server's hash is another than the one of what this client was told."""
+    if HEAD.unpack_from(frame)[5] != session.id[:16]:
+        raise WireError("the server's session is of another configuration, cohort or broadcast than it has told here")
 
 
 # masked ballots
@@ -165,6 +171,11 @@ def ballot_bytes(session: Session) -> int:
     return AROUND + session.planes_bytes + shares
 
 
+def most_bytes(terms: Terms, clients: int) -> int:
+    """Of any answer in a session of so many clients: a masked ballot has more shares than any other."""
+    return ballot_bytes(Session(terms, 1, bytes(NONCE_BYTES), tuple(range(clients))))
+
+
 # voters, and the shares that they ask for
 
 
@@ -183,7 +194,7 @@ def read_voters(
 ) -> tuple[Session, dict[int, SignedKey], frozenset[int], dict[int, bytes]]:
     reading = Reading(read(frame, VOTERS, client))
     session, keys = _read_opening(reading, terms, round_of(frame), client)
-    read(frame, VOTERS, client, session.round, session.id)
+    _check_session(frame, session)
     marks = reading.take(len(session.cohort))
     voters = frozenset(other for other, mark in zip(session.cohort, marks, strict=True) if mark)
     sealed = {voter: reading.take(bundle_bytes(session)) for voter in helped(session, client, voters)}
