@@ -56,8 +56,8 @@ def check_demand(node: UserConfig, secure: Secrecy) -> None:
         why = "sees every ballot: it needs secure.name = tally"
     elif secure.minimum < least:
         why = f"unmasks tallies of {secure.minimum}: it needs secure.minimum = {least}"
-    elif 0 < secure.threshold <= 0.5 or not secure.rounds_privately(between_machines=True):
-        why = "weakens the tally: it needs secure.threshold = 0 and secure.rounding = private"
+    elif secure.neighbours or 0 < secure.threshold <= 0.5 or not secure.rounds_privately(between_machines=True):
+        why = "weakens the tally: it needs secure.threshold = 0, secure.neighbours = 0 and secure.rounding = private"
     if why:
         raise ConfigError(f"this node votes only in secure tallies of {least} ballots or more, but the server {why}")
 
