@@ -29,9 +29,9 @@ from fedvote.errors import FedVoteError, WireError
 from fedvote.plan import FlowerOptions
 from fedvote.secure.broadcast_hash import hash_of
 from fedvote.secure.messages import SignedKey
+from fedvote.secure.pairwise import KeyPair
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.secure.session import NONCE_BYTES, Session, Terms
-from fedvote.secure.pairwise import KeyPair
 from fedvote.secure.signed_keys import RosterPublicKey, Witness, read_key
 from fedvote.secure.whole_numbers import to_sums
 
