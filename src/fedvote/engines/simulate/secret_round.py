@@ -36,9 +36,10 @@ def close_unseen(
     voters = [client for client in sorted(deliveries) if client not in refused]
     codecs, box = round.wire.summed, BallotBox(round, state, len(deliveries))
     terms = secure.terms(f"simulated {federation.plan.seed}", codecs)
-    session = Session(terms, round.key.round, nonce(round.key), tuple(sorted(deliveries)), hash_of(box.down))
-    sent = bytes_of(session, frozenset(voters))
+    sent = Sent(0, 0)
     try:
+        session = Session(terms, round.key.round, nonce(round.key), tuple(sorted(deliveries)), hash_of(box.down))
+        sent = bytes_of(session, frozenset(voters))
         session.check_voters(voters)
         ballots = ((client, to_vector(deliveries[client].message, codecs)) for client in voters)
         if secure.count_only:
