@@ -161,6 +161,23 @@ def test_from_seven_clients_on_lists_that_differ_give_at_most_one_sum_of_four_ho
     assert found  # some lists do give a sum
 
 
+@pytest.mark.parametrize(
+    ("threshold", "problem"),
+    [(0.0, "a tally of 4 ballots, expected 27 or more: two thirds"), (0.3, "voters that no masks connect")],
+)
+def test_a_tally_of_a_graph_does_not_fall_apart_into_single_ballots(threshold: float, problem: str) -> None:
+    """All neighbours of a voter are missing, so that all its pairs' seeds are asked for, and its own seed."""
+    round = Parties(40, replace(parties(3).terms, neighbours=6, threshold=threshold))
+    neighbours = round.session.neighbours
+    alone = [0]
+    for client in range(1, 40):  # four voters, none of whom is a neighbour of another
+        if len(alone) < 4 and not any(client in neighbours[other] for other in alone):
+            alone.append(client)
+    round.vote(without=set(range(40)) - set(alone))
+    with pytest.raises(WireError, match=problem):
+        round.unmask()
+
+
 def test_no_list_gets_a_client_to_forget_what_it_has_answered() -> None:
     """Neither a request of a later round, nor the end of the process between them."""
     round = parties(6)

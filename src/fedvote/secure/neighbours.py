@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -29,6 +29,17 @@ def graph(cohort: Sequence[int], k: int, session: bytes) -> dict[int, list[int]]
     return {
         client: sorted(circle[(place + step) % len(circle)] for step in near) for place, client in enumerate(circle)
     }
+
+
+def is_connected(neighbours: Mapping[int, Sequence[int]], clients: Collection[int]) -> bool:
+    """Whether masks connect these clients. If not, the masks of each part cancel on their own."""
+    left = set(clients)
+    edge = [left.pop()] if left else []
+    while edge:
+        found = left.intersection(neighbours[edge.pop()])
+        left -= found
+        edge += found
+    return not left
 
 
 def threshold_of(helpers: int, share: float) -> int:

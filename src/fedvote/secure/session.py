@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fedvote.errors import WireError
-from fedvote.secure.neighbours import SHARE_IN_GRAPH, default_degree, graph, threshold_of
+from fedvote.secure.neighbours import SHARE_IN_GRAPH, default_degree, graph, is_connected, threshold_of
 from fedvote.secure.planes import bits_for, nbytes
 
 NONCE_BYTES = 16
@@ -84,10 +84,9 @@ class Session:
 
     @property
     def fewest(self) -> int:
-        """Voters of a tally. Of all pairs two thirds: with less, lists that differ by helper could unmask a ballot."""
+        """Voters of a tally. With less than two thirds, lists that differ by helper could unmask a ballot."""
         is_low = 0 < self.terms.threshold <= 0.5  # no list would be safe then
-        two_thirds = len(self.cohort) - len(self.cohort) // 3
-        return max(self.terms.minimum, two_thirds if self.all_pairs and not is_low else 0)
+        return max(self.terms.minimum, 0 if is_low else len(self.cohort) - len(self.cohort) // 3)
 
     @cached_property
     def neighbours(self) -> Mapping[int, list[int]]:
@@ -101,6 +100,8 @@ class Session:
             raise WireError(
                 f"a tally of {len(voters)} ballots, expected {self.fewest} or more: two thirds of the cohort"
             )
+        if not self.all_pairs and not is_connected(self.neighbours, voters):
+            raise WireError(f"{len(voters)} voters that no masks connect: their tally would fall apart into several")
 
     @property
     def planes_bytes(self) -> int:
