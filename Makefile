@@ -1,4 +1,4 @@
-# Everything from a fresh clone: `make demo`, `make test`, `make wheel`.
+# Everything from a fresh clone: `make demo`, `make web`, `make test`, `make wheel`.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -7,24 +7,31 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
 
-.PHONY: demo dev test test-examples test-flower test-paper test-wheel lint types unit numbers bench fuzz wheel clean
+.PHONY: demo web dev test test-examples test-flower test-paper test-wheel lint types unit numbers docs bench fuzz wheel clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
 	$(BIN)/fedvote run quickstart --out runs/demo
+	@echo "to draw digits in a browser and have this network read them: make web"
+
+# the demo's network in a page that runs it
+web: $(DEMO)
+	test -e runs/demo/network.safetensors || $(MAKE) demo
+	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[onnx]'
+	$(BIN)/fedvote export runs/demo --to web --test
 
 # every extra and every checker, into the same environment
 dev: $(DEV)
 
 test: lint types unit
 
-# the examples that start several programs: half a minute
+# the examples and pages that start several programs: a minute
 test-examples: $(DEV)
-	$(BIN)/pytest -m slow --numprocesses auto --maxprocesses 2 tests/test_examples.py
+	$(BIN)/pytest -m slow --numprocesses auto --maxprocesses 2 tests/test_examples.py tests/test_pages.py
 
 # real servers and clients as separate programs, over TLS: some minutes
 test-flower: $(DEV)
-	$(BIN)/pytest -m slow --durations=5 tests/engines/flower
+	$(BIN)/pytest -m slow --numprocesses 2 --durations=5 tests/engines/flower
 
 # every figure and table of the paper, on small data: some minutes
 test-paper: $(DEV)
@@ -47,6 +54,12 @@ unit: $(DEV)
 # write the numbers of the result files into the pages; `make test` checks that they agree
 numbers: $(DEV)
 	$(BIN)/python docs/measured.py
+
+# the documentation site, build/site/index.html: a warning is an error
+docs: $(DEV)
+	rm -rf build/site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -c docs -d build/pages . build/site
+	$(BIN)/pytest -m slow tests/test_site.py
 
 bench: $(DEV)
 	$(BIN)/fedvote bench codec

@@ -30,13 +30,13 @@ from typing import Any
 from result_tables import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/*.md", "docs/paper/*.md", "docs/results/*.md")
+PAGES = ("README.md", "docs/**/*.md")
 
 FILE = r"(?:\.\./)*results/[\w./-]+\.json"
 LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')
 TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
-CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
+CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
 UNIT = r"(?:%|(?:points?|times|seconds|ms|s|kB|MB|GB|mJ|pJ)\b)"
 NUMBER = re.compile(rf"(?<![\w.,/-])\d+(?:,\d{{3}})*(?:\.\d+(?:e\d+)?(?![\w.]*\w)|(?:\.\d+)?[ \n]?{UNIT})")
 SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")

@@ -89,6 +89,25 @@ def sent(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str] | None = 
     return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *columns, labels=labels)
 
 
+def compared(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str], *targets: float) -> list[str]:
+    """A table of methods: accuracy, bits a weight and round up and down, and megabytes both ways to each target."""
+    ways = {"bits a weight up": "uplink", "down": "downlink"}
+    columns = [f"{name}: {{mean(each(seeds, '{way}_bits_per_weight')):.2f}}" for name, way in ways.items()]
+    columns += [f"MB to {100 * target:g} %: {{megabytes(seeds, {target})}}" for target in targets]
+    return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *columns, labels=labels)
+
+
+def megabytes(runs: Mapping[str, Records], target: float) -> str:
+    """The mean megabytes of all clients, up and down, until a run first has an accuracy."""
+    found = []
+    for run in runs.values():
+        ends = [index for index, record in enumerate(run, start=1) if record.get("accuracy", 0) >= target]
+        if not ends:
+            return "not reached"
+        found.append(sum(record["uplink_bytes"] + record["downlink_bytes"] for record in run[: ends[0]]) / 1e6)
+    return f"{statistics.fmean(found):,.0f}"
+
+
 def traffic(runs: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> list[str]:
     """A table of single runs: accuracies after the last round, and bits a weight and round, up, down and in all."""
     up, down = (f"mean(each({{0: rounds}}, '{way}link_bits_per_weight'))" for way in ("up", "down"))
@@ -215,6 +234,8 @@ FUNCTIONS = (
     percent,
     lines,
     sent,
+    compared,
+    megabytes,
     traffic,
     grid,
     shown,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fedvote import load_network
 from fedvote.cli import main
-from fedvote.data import load
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -37,18 +34,3 @@ def test_a_trained_network_is_fine_tuned() -> None:
     assert "Training starts from the given weights." in said
     fedavg, fedvote, anew = (float(line.rpartition(" ")[2].rstrip("%")) for line in said.splitlines()[-3:])
     assert fedavg > 97 and fedvote > anew + 5
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_a_network_goes_onto_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of the README, with fewer rounds."""
-    shutil.copytree(EXAMPLES / "device", tmp_path, dirs_exist_ok=True)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    blocks = (tmp_path / "README.md").read_text().split("```")[1::2]
-    script = "\n".join(blocks).replace("run quickstart", "run quickstart --set rounds=1")
-    said = subprocess.run(["sh", "-e"], input=script, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    logits, images = load_network(tmp_path / "run"), load("digits").test.x[:10]
-    assert [line.split()[0] for line in said.splitlines()[-10:]] == [
-        str(each) for each in logits(images).argmax(1).tolist()
-    ]

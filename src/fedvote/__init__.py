@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fedvote.data.hugging_face import from_hugging_face
     from fedvote.engines.simulate import Simulation, simulate
     from fedvote.errors import ConfigError, DataError, Doubt, FedVoteError, ModelError, WireError
-    from fedvote.export import export_c, export_onnx
+    from fedvote.export import export_c, export_onnx, export_web
     from fedvote.export.network_file import load_network, save_network
     from fedvote.federation import Federation
     from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
@@ -47,6 +47,7 @@ __all__ = [
     "evaluate",
     "export_c",
     "export_onnx",
+    "export_web",
     "from_arrays",
     "from_hugging_face",
     "from_pandas",
@@ -64,7 +65,7 @@ _NAMES = {
     "fedvote.data.hugging_face": ("from_hugging_face",),
     "fedvote.engines.simulate": ("Simulation", "simulate"),
     "fedvote.errors": ("ConfigError", "DataError", "Doubt", "FedVoteError", "ModelError", "WireError"),
-    "fedvote.export": ("export_c", "export_onnx"),
+    "fedvote.export": ("export_c", "export_onnx", "export_web"),
     "fedvote.export.network_file": ("load_network", "save_network"),
     "fedvote.federation": ("Federation",),
     "fedvote.methods": ("Eden", "FedAvg", "FedPAQ", "FedVote", "FetchSGD", "SignSGD", "Signum"),

@@ -80,6 +80,7 @@ class Dataset:
     classes: tuple[str, ...]  # their names; in regression the names of the targets: one for each output of a network
     writers: Tensor | None = field(default=None, repr=False)  # (n,) int64: the writer of each example, if known
     task: Task = "classification"
+    columns: tuple[str, ...] = ()  # names of the inputs, if they are a table whose names are known
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -49,5 +49,9 @@ class NoReferenceError(WireError):
     """A message that builds on a broadcast that the receiver does not have: send it the whole broadcast."""
 
 
+class NoProblemError(WireError):
+    """A task with only the digest of a configuration that the receiver does not have: send it the whole."""
+
+
 class Doubt(UserWarning):
     """A request that can be met, but is probably a mistake. The command line prints it as one sentence."""

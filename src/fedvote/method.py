@@ -137,7 +137,7 @@ class Method(ABC):
 
     @layerwise
     def objective(self, network: Network, *weights: Any) -> Tensor:
-        """The loss of one client: (*weights, x_B, y_B) -> (), where `weights` are the tensors that `descend` trains.
+        """The loss of one client, one number: `weights` are the tensors that `descend` trains, then x_B and y_B.
 
         It must depend on its arguments alone: a GPU records it once and replays it.
         """

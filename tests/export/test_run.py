@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from fedvote import ConfigError, load_network
+from fedvote import ConfigError, Doubt, FedVoteError, load_network
 from fedvote.export.c.compiled import can_compile
 from fedvote.export.export_run import export_run
 from fedvote.runs.config import read
@@ -42,6 +42,26 @@ def test_a_run_is_exported_beside_its_network_and_judged_as_the_run_judged_it(fo
 def test_c_is_judged_as_well(folder: Path, tmp_path: Path) -> None:
     _, quality = export_run(folder, "c", tmp_path / "network.c", test=True)
     assert quality["accuracy"] == pytest.approx(RunFolder(folder).metrics()[-1]["accuracy_calibrated"])
+
+
+def test_a_page_is_judged_as_well_and_says_which_run_it_shows(folder: Path, package: Path) -> None:
+    made, quality = export_run(folder, "web", test=True, runtime=package)
+    accuracy = RunFolder(folder).metrics()[-1]["accuracy_calibrated"]
+    assert made.path == folder / "web" / "index.html" and quality["accuracy"] == pytest.approx(accuracy)
+    text = made.path.read_text()
+    assert "<dd>digits-cnn</dd>" in text and f"<strong>{accuracy:.1%}</strong>" in text and '"height":8.0' in text
+
+
+def test_a_page_without_data_guesses_how_inputs_look(folder: Path, package: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.safetensors"
+    alone.write_bytes((folder / "network.safetensors").read_bytes())
+    with pytest.warns(Doubt, match=r"the page guesses how inputs look, because .* its data are unknown"):
+        made, _ = export_run(alone, "web", tmp_path / "page", runtime=package)
+    assert "<h1>alone</h1>" in made.path.read_text()
+    with pytest.raises(FedVoteError, match="no-such-data"):
+        export_run(alone, "web", tmp_path / "page", data="no-such-data", runtime=package)
+    with pytest.raises(ConfigError, match="--runtime is for pages, and the format is onnx"):
+        export_run(alone, runtime=package)
 
 
 def test_integers_take_their_ranges_from_the_training_data_of_the_run(folder: Path) -> None:
@@ -86,5 +106,5 @@ def test_what_cannot_be_judged_is_not_written(folder: Path, tmp_path: Path, monk
 
 
 def test_a_format_that_is_not_there_is_refused_with_those_that_are(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx, c"):
+    with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx, c, web"):
         export_run(folder, "tflite")

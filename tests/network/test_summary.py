@@ -58,8 +58,8 @@ def warnings(**options: Any) -> str:
 
 def test_large_frozen_weights_are_warned_of_with_the_key_that_changes_them() -> None:
     said = warnings()
-    assert "3.weight (32% of all weights) stay as they start: method.train_float=true" in said
-    assert "in a program FedVote(train_float=True), trains them" in said
+    assert "3.weight (32% of all weights): float, not trained. To train: method.train_float=true" in said
+    assert "in a program FedVote(train_float=True); to vote: model.vote" in said
     assert not warnings(method=FedVote(train_float=True)) and not warnings(method=FedAvg())
     assert not warnings(keep_float=[])
 
@@ -111,7 +111,7 @@ def test_weights_that_forward_never_uses_are_warned_of_if_they_are_sent() -> Non
 
 def test_norms_that_are_left_out_and_networks_that_are_slow_are_warned_of() -> None:
     norm = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
-    assert 'start="given" keeps' in warnings(network=norm, start="seed") and "given" not in warnings(network=norm)
+    assert 'start="given", keeps' in warnings(network=norm, start="seed") and "given" not in warnings(network=norm)
 
     class Flow(nn.Module):
         def forward(self, x: Any) -> Any:

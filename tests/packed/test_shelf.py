@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from fedvote.packed import pack, unpack, votes_at
-from fedvote.packed.shelf import BLOCK, Shelf
+from fedvote.packed.shelf import FIRST, Shelf
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key
 
 
 @pytest.mark.parametrize("alphabet", [BINARY, TERNARY])
-@pytest.mark.parametrize("in_memory", [2**20, 0, 8 * BLOCK])
+@pytest.mark.parametrize("in_memory", [2**20, 0, 8 * FIRST])
 @pytest.mark.parametrize("count", [1, 64, 131])
 def test_ballots_come_back_in_the_order_of_clients(alphabet: Alphabet, in_memory: int, count: int) -> None:
-    K = BLOCK + 3
+    K = FIRST + 3
     drawn = torch.randint(len(alphabet), (K, count), generator=Key(0).torch("votes"))
     votes_KD = torch.tensor(alphabet, dtype=torch.int8)[drawn]
     order = torch.randperm(K, generator=Key(1).torch("order")).tolist()

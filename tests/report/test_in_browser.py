@@ -13,38 +13,22 @@ from fedvote.report.axis import axis_from_zero, percent_axis
 from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import tag
 from fedvote.report.page import shell
+from tests.browser import chromium, needs_browser, set_width
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.chrome.service import Service  # noqa: E402
 
 MakeRun = Callable[..., Path]
-CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900",
-)  # fmt: skip
-
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM.exists() and DRIVER.exists()), reason=f"needs {CHROMIUM} and {DRIVER} to open the page"
-)
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-    driver.command_executor.close()
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 def open_report(browser: Any, *folders: Path, width: int = 1200) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    set_width(browser, width)
     browser.get(write_report(folders, folders[0] / "report.html").as_uri())
 
 

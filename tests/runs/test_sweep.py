@@ -11,7 +11,7 @@ import pytest
 from fedvote.cli import main
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
-from fedvote.runs.sweep import GRIDS, Point, best, means, points, save, sweep
+from fedvote.runs.sweep import GRIDS, Point, best, best_of_each, means, points, save, sweep
 
 PLAIN, VALIDATED = read("quickstart"), read("quickstart", ["data.validation=0.1"])
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
@@ -62,10 +62,27 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     assert best(done).settings == ("method.lr=0.2",)
     first, second = means(done)
     assert (first.quality, second.quality, second.deviation) == pytest.approx((0.7, 0.8, 0))
-    assert "70.0% ± 28.3 (2 seeds)" in str(first)
+    assert "70.0% ± 28.3 (2 seeds)  up 0.009 kB, down 0.005 kB" in str(first)
     save(done, tmp_path / "sweep.json")
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert table["best"] == ["method.lr=0.2"] and [row["seeds"] for row in table["over_seeds"]] == [2, 2]
+
+
+def test_each_method_is_compared_at_its_best(tmp_path: Path) -> None:
+    def point(method: str, lr: float, accuracy: float) -> Point:
+        return Point((f"method={method}", f"method.lr={lr}"), tmp_path, [judged(accuracy)], VALIDATED)
+
+    done = [
+        point("fedvote", 0.1, 0.9),
+        point("fedvote", 0.2, 0.8),
+        point("fedavg", 0.1, 0.2),
+        point("fedavg", 0.2, 0.3),
+    ]
+    assert [mean.settings for mean in best_of_each(done)] == [
+        ("method=fedvote", "method.lr=0.1"),
+        ("method=fedavg", "method.lr=0.2"),
+    ]
+    assert best_of_each(done[:2]) == []
 
 
 def test_the_papers_grid_has_its_eight_rates() -> None:
@@ -102,13 +119,21 @@ def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsy
     assert (tmp_path / "report.html").is_file()
 
 
+def test_a_sweep_over_seeds_alone_chooses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = [part for setting in FAST for part in ("--set", setting)]
+    with pytest.raises(SystemExit):
+        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "all seeds" in said and "best:" not in said and "chosen by" not in said
+
+
 @pytest.mark.parametrize("validation", ["0", "0.2"])
 def test_a_choice_says_whether_the_test_examples_made_it(
     validation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = [part for setting in [*FAST, f"data.validation={validation}"] for part in ("--set", setting)]
     with pytest.raises(SystemExit):
-        main(["sweep", "quickstart", "--over", "seed=0,1", *settings, "--device", "cpu", "--out", str(tmp_path)])
+        main(["sweep", "quickstart", "--over", "method.lr=0.1,0.2", *settings, "--out", str(tmp_path)])
     assert ("chosen by the test examples" in capsys.readouterr().out) == (validation == "0")
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert [row["validated"] for row in table["runs"]] == [validation != "0"] * 2

@@ -23,7 +23,7 @@ def sweep(
 ) -> None:
     """Run one configuration with many values and find the best; the same command resumes it."""
     from fedvote.report import write_report
-    from fedvote.runs.sweep import best, means, save
+    from fedvote.runs.sweep import best, best_of_each, means, save
     from fedvote.runs.sweep import sweep as run_sweep
 
     folder = out or Path("runs") / f"sweep-{Path(source).stem}"
@@ -39,7 +39,12 @@ def sweep(
     if len(averages := means(done)) < len(done):
         for mean in averages:
             typer.echo(str(mean))
+    if 1 < len(each := best_of_each(done)) < len(averages):
+        typer.echo("\nthe best of each method:")
+        for mean in each:
+            typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
-    typer.echo(f"best: {' '.join(best(done).settings)}; table: {folder / 'sweep.json'}, report: {page}")
-    if not all(point.validated for point in done):
+    chosen = f"best: {' '.join(best(done).settings)}; " if len(averages) > 1 else ""
+    typer.echo(f"{chosen}table: {folder / 'sweep.json'}, report: {page}")
+    if chosen and not all(point.validated for point in done):
         typer.echo("chosen by the test examples; --set data.validation=0.1 chooses by held-out training examples")

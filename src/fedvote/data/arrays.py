@@ -60,7 +60,8 @@ def from_arrays(
     writer = None if writers is None else _writers(as_array(writers, "writers"))
     if writer is not None:
         _same_length(x, writer, "x_train", "writers")
-    return Dataset(name, Examples(x, y, center, scale), Examples(x2, y2, center, scale), names, writer, task)
+    train, test = Examples(x, y, center, scale), Examples(x2, y2, center, scale)
+    return Dataset(name, train, test, names, writer, task, tuple(map(str, columns or ())))
 
 
 def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: Any) -> Dataset:
@@ -86,7 +87,7 @@ def from_pandas(train: Any, test: Any, target: str | Sequence[str], **options: A
 def from_torch(
     train_dataset: Any, test_dataset: Any, *, inputs: str | int = 0, target: str | int = 1, **options: Any
 ) -> Dataset:
-    """A dataset from two torch `Dataset`s, read once. Items are pairs (x, y), or dicts.
+    """A dataset from two datasets of torch, read once. Items are pairs (x, y), or dicts.
 
     inputs, target: the keys of x and y in items that are dicts. Other options: see `from_arrays`.
     """

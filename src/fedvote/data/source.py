@@ -11,14 +11,14 @@ from fedvote.core import Dataset
 from fedvote.data.download import Progress
 from fedvote.data.files import File, Status, inspect
 from fedvote.errors import DataError
+from fedvote.system.cache import cache_folder
 
 
 def data_folder() -> Path:
     """$FEDVOTE_DATA, or fedvote/data in the user's cache folder."""
     if chosen := os.environ.get("FEDVOTE_DATA"):
         return Path(chosen).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "fedvote" / "data"
+    return cache_folder("data")
 
 
 @dataclass(frozen=True)

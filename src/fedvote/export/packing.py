@@ -52,12 +52,13 @@ def pack(weight: NDArray[Any], axis: int | None = None, grouped: bool = False) -
         scale = np.abs(weight).max(axis=others, keepdims=True, initial=0)
         votes = np.sign(weight).astype(np.int8)
         if np.array_equal(votes * scale, weight):
-            packed = Packed(*_pack(votes), weight.shape, scale, output)
+            packed = Packed(*pack_votes(votes), weight.shape, scale, output)
             return packed if packed.nbytes < weight.nbytes else None
     return None
 
 
-def _pack(votes: NDArray[np.int8]) -> tuple[NDArray[np.uint8], NDArray[np.int8]]:
+def pack_votes(votes: NDArray[np.int8]) -> tuple[NDArray[np.uint8], NDArray[np.int8]]:
+    """Bytes, and the table of the votes in every byte: BITS, or TRITS if there are zeros."""
     flat = votes.reshape(-1)
     if flat.all():
         return np.packbits(flat > 0), BITS

@@ -126,8 +126,8 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     if share >= LARGE:
         names = some([layer.name for layer in frozen])
         found.append(
-            f"{names} ({share:.0%} of all weights) stay as they start: method.train_float=true, in a program "
-            "FedVote(train_float=True), trains them, and vote names weights to vote on"
+            f"{names} ({share:.0%} of all weights): float, not trained. To train: method.train_float=true, in a "
+            "program FedVote(train_float=True); to vote: model.vote, in a program vote=[...]"
         )
     if moved := [layer.name for layer in layers if layer.role == MOVED]:
         found.append(f"{some(moved)}: requires_grad is False, but the method moves every weight")
@@ -137,7 +137,7 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
             "forward, or remove them"
         )
     if network.drops_norms:
-        found.append('batch norm has no parameters here: start="given" keeps those of the network')
+        found.append('batch norm loses its parameters: model.start=given, in a program start="given", keeps them')
     if not network.stackable:
         found.append(
             "clients train one at a time, since this network or its loss cannot run as a stack of clients: rounds are "

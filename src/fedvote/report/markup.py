@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from html import escape
 
+VOID = ("input",)  # elements without content
+
 
 class Html(str):
     """A string that is markup already."""
@@ -24,7 +26,7 @@ def tag(name: str, *children: str, **attributes: object) -> Html:
     """One element. `class_` means class, `aria_label` means aria-label; attributes that are None are left out."""
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
     opening = name + "".join(f' {key}="{escape(str(value))}"' for key, value in given.items())
-    return Html(f"<{opening}>{join(*children)}</{name}>")
+    return Html(f"<{opening}>{join(*children)}" + ("" if name in VOID else f"</{name}>"))
 
 
 def data_block(data: object) -> Html:

@@ -121,6 +121,7 @@ def sampled(spans: Sequence[slice], seed: int, most: int = SAMPLE) -> list[Tenso
 def seed(ballots: Ballots, key: Key) -> int:
     """A seed that nobody can predict before all ballots have arrived: every vote is part of it."""
     whole = ballots.weights // 8 * 8
-    sums = [row[:whole].clone().view(torch.int64).sum() + row[whole:].sum() for row in ballots.rows()]
-    text = f"{torch.stack(sums).tolist()}/{key.number('innovations')}".encode()
+    # numbers, not tensors: small tensors that stay between large ones that go would make the process grow
+    sums = [int(row[:whole].clone().view(torch.int64).sum() + row[whole:].sum()) for row in ballots.rows()]
+    text = f"{sums}/{key.number('innovations')}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big")

@@ -95,7 +95,7 @@ def _added(sent: Sent, snapshot: Snapshot) -> Sent:
 def _text(snapshot: Snapshot, sent: Sent) -> str:
     """The metric, a backdoor's success, and the traffic so far; 46 characters at most, unless the terminal is wide."""
     record, shown = snapshot.record, Shown.of(snapshot.record)
-    traffic = f"up {_size(sent[0])}, down {_size(sent[1])}"
+    traffic = traffic_text(*sent)
     if shown.name not in record:
         return traffic
     deployed, floating = (shown.text(record[f"{shown.name}{suffix}"]) for suffix in ("", "_float"))
@@ -110,6 +110,11 @@ def _text(snapshot: Snapshot, sent: Sent) -> str:
 def _uncounted(snapshot: Snapshot) -> str:
     refused = snapshot.record.get("refused", {})
     return f"{len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
+
+
+def traffic_text(up: float, down: float) -> str:
+    """Bytes in both directions, for people."""
+    return f"up {_size(up)}, down {_size(down)}"
 
 
 def _size(nbytes: float) -> str:

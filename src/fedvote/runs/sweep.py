@@ -18,7 +18,7 @@ from fedvote.errors import ConfigError
 from fedvote.runs.config import Config, read
 from fedvote.runs.environment import provenance
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.progress import watch
+from fedvote.runs.progress import traffic_text, watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table
 from fedvote.system.atomic_file import write
@@ -65,7 +65,8 @@ class Point:
 
     def __str__(self) -> str:
         lost = f"  in {self.lost} of {len(self.records)} rounds no message counted" if self.lost else ""
-        return f"{' '.join(self.settings):40}  {self.shown.name} {self.shown.text(self.quality):>6}{lost}"
+        sent = traffic_text(self.sent("up"), self.sent("down"))
+        return f"{' '.join(self.settings):40}  {self.shown.name} {self.shown.text(self.quality):>6}  {sent}{lost}"
 
 
 def points(over: Sequence[str]) -> list[tuple[str, ...]]:
@@ -119,6 +120,8 @@ class Mean:
     qualities: tuple[float, ...]
     shown: Shown = ACCURACY
     lost: int = 0  # rounds that counted no message, in all of these runs
+    up: float = 0.0  # bytes of all clients in all rounds, the mean over seeds
+    down: float = 0.0
 
     @property
     def quality(self) -> float:
@@ -138,7 +141,9 @@ class Mean:
     def __str__(self) -> str:
         deviation = f"{100 * self.deviation:.1f}" if self.shown.percent else f"{self.deviation:.2g}"
         spread = f" ± {deviation} ({len(self.qualities)} seeds)" if len(self.qualities) > 1 else ""
-        return f"{' '.join(self.settings):40}  {self.shown.name} {self.shown.text(self.quality):>6}{spread}"
+        sent = traffic_text(self.up, self.down)
+        name = " ".join(self.settings) or "all seeds"
+        return f"{name:40}  {self.shown.name} {self.shown.text(self.quality):>6}{spread}  {sent}"
 
 
 def means(done: Sequence[Point]) -> list[Mean]:
@@ -147,15 +152,27 @@ def means(done: Sequence[Point]) -> list[Mean]:
     for point in done:
         settings = tuple(setting for setting in point.settings if not setting.startswith("seed="))
         groups.setdefault(settings, []).append(point)
-    return [
-        Mean(settings, tuple(point.quality for point in group), group[0].shown, sum(point.lost for point in group))
-        for settings, group in groups.items()
-    ]
+    return [_mean(settings, group) for settings, group in groups.items()]
+
+
+def _mean(settings: tuple[str, ...], group: Sequence[Point]) -> Mean:
+    up, down = (statistics.mean(point.sent(way) for point in group) for way in ("up", "down"))
+    lost = sum(point.lost for point in group)
+    return Mean(settings, tuple(point.quality for point in group), group[0].shown, lost, up, down)
 
 
 def best(done: Sequence[Point]) -> Mean:
     """The settings with the best mean metric over seeds; settings that lost a round come last."""
     return max(means(done), key=lambda mean: (not mean.lost, mean.goodness))
+
+
+def best_of_each(done: Sequence[Point]) -> list[Mean]:
+    """The best settings of each method, if the sweep has several: each is compared at its best."""
+    by_method: dict[str, list[Point]] = {}
+    for point in done:
+        for method in (setting for setting in point.settings if setting.startswith("method=")):
+            by_method.setdefault(method, []).append(point)
+    return [best(points) for points in by_method.values()] if len(by_method) > 1 else []
 
 
 def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
@@ -175,9 +192,17 @@ def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
         for point in done
     ]
     over_seeds = [
-        {"settings": list(m.settings), "seeds": len(m.qualities), name: m.quality, "deviation": m.deviation}
-        for m in means(done)
+        {
+            "settings": list(mean.settings),
+            "seeds": len(mean.qualities),
+            name: mean.quality,
+            "deviation": mean.deviation,
+            "uplink_bytes": mean.up,
+            "downlink_bytes": mean.down,
+        }
+        for mean in means(done)
     ]
     made_by = provenance(find_device(device), (point.config.seed for point in done))
-    table = {**made_by, "best": list(best(done).settings), "over_seeds": over_seeds, "runs": rows}
+    chosen = {"best": list(best(done).settings), "best_of_each": [list(mean.settings) for mean in best_of_each(done)]}
+    table = {**made_by, **chosen, "over_seeds": over_seeds, "runs": rows}
     write(file, json.dumps(table, indent=2) + "\n")

@@ -11,6 +11,7 @@ from flwr.app import Context, Message, RecordDict
 
 from fedvote.engines.flower.client import NODE_KEYS, take_turn
 from fedvote.engines.flower.local_data import servers_site
+from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.server import Server
 from fedvote.engines.flower.tasks import read_task
 from fedvote.errors import ConfigError, DataError
@@ -42,7 +43,8 @@ def asked(config: Config, folder: Path, where: str = "") -> Message:
 
 def turn(message: Message, **node: str) -> bytes:
     """What a client that starts anew makes of it."""
-    return take_turn(read_task(message), Context(1, 100, dict(node), RecordDict(), {}))
+    context = Context(1, 100, dict(node), RecordDict(), {})
+    return take_turn(read_task(message, receive_problem(message.content, context.state)), context)
 
 
 @pytest.mark.parametrize("key", ["dta", "Data", "memroy"])

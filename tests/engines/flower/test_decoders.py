@@ -81,4 +81,5 @@ def test_rules_that_keep_ballots_keep_a_bit_a_vote() -> None:
         box.put(round.read_ballot(state, frame, client).stack, [client])
     merge = box._merge
     assert isinstance(merge, Judged)
-    assert [row.numel() for row in merge._shelf._rows] == [-(-round.network.D // 64)] * K  # words of 64 votes
+    ballots, clients = merge._shelf.ballots()
+    assert clients == list(range(K)) and ballots.words_KPW.shape == (K, 1, -(-round.network.D // 64))  # words of 64

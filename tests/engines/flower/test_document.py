@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).parents[3] / "docs" / "deployment.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```\w*\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 SERVICE = Path(__file__).parents[3] / "examples" / "service"
 UNITS = [unit.read_text(encoding="utf-8") for unit in sorted(SERVICE.glob("*.service"))]
 

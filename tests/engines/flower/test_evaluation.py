@@ -15,8 +15,8 @@ from flwr.app import Context, RecordDict
 from fedvote import ConfigError, FedAvg, FedVote, load_network
 from fedvote.engines.flower.local_data import NO_DATA, clients_site, servers_site
 from fedvote.engines.flower.pooled_evaluation import EXAMPLES, check_answer, needed, pooled_statistics, read, write
+from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.server import Server
-from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import DataError, WireError
 from fedvote.export.export_run import export_run
 from fedvote.network.evaluate import score
@@ -103,6 +103,19 @@ def test_the_folder_says_that_no_example_was_on_the_server(finished: tuple[Path,
     _, quality = export_run(folder, test=True, data="digits")
     expected, _ = score(lambda x: load_network(folder).network(x), DIGITS.test, 1000)
     assert quality == {"accuracy": pytest.approx(expected)}
+
+
+def test_a_judge_that_lost_the_configuration_is_asked_again(config: Config, tmp_path: Path) -> None:
+    grid, turn = grid_with_data(tmp_path), FakeGrid.turn
+
+    def forgetful(grid: FakeGrid, node: int, message: Any) -> list[Any]:
+        if message.metadata.message_type == "evaluate":
+            grid.contexts[node].state.pop("problem", None)
+        return [(1.0, turn(grid, node, message))]
+
+    grid.behave[number(grid, 1)] = forgetful
+    (first, *_) = serve(config, grid, tmp_path / "run")
+    assert first["judged_on"] == sum(HELD_OUT) and first["judges"] == 3
 
 
 def test_a_judge_that_does_not_answer_holds_up_nobody_for_long(config: Config, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from flwr.app import Message, RecordDict
 
 from fedvote.engines.flower.client_memory import Memory
 from fedvote.engines.flower.memory_place import memory_file
-from fedvote.engines.flower.tasks import Problem, Task
+from fedvote.engines.flower.problem import Problem
+from fedvote.engines.flower.tasks import Task
 from fedvote.errors import ConfigError
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
 from tests.engines.flower.test_reference import lacks_reference

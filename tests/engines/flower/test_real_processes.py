@@ -31,6 +31,7 @@ from flwr.supernode.fleet_http_connection import http_request_response
 from fedvote.engines.flower.certificates import make_certificates, make_key
 from fedvote.engines.flower.client import take_turn
 from fedvote.engines.flower.local_federation import JOB, SUPERLINK, LocalFederation, free_port, node_name
+from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.processes import descendants
 from fedvote.engines.flower.replies import Ballot, reply_message
 from fedvote.engines.flower.roster import identity_in, load_roster
@@ -214,7 +215,7 @@ def vote_twice(federation: LocalFederation, key: Path, over: threading.Event) ->
             message = inflate_object_from_contents(name, parts)
             assert isinstance(message, Message)
             message.metadata.__dict__["_message_id"] = name
-            frame = take_turn(read_task(message), context)
+            frame = take_turn(read_task(message, receive_problem(message.content, context.state)), context)
             for _ in range(2):
                 reply = reply_message(Ballot(frame), message)
                 objects = {name: part.deflate() for name, part in get_all_nested_objects(reply).items()}

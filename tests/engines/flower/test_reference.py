@@ -25,6 +25,7 @@ from tests.engines.flower.grid import (
     silent,
     small,
 )
+from tests.engines.flower.test_tasks import PROBLEM
 from tests.toy import assert_same
 
 
@@ -41,7 +42,7 @@ def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the
     def forgetful(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         if sum(m.metadata.dst_node_id == node for m in grid.sent) > 2:
             return [(1.0, grid.turn(node, message))]
-        del grid.contexts[node]
+        grid.contexts[node].state.array_records.clear()
         return lacks_reference(grid, node, message)
 
     grid = grid_of(4)
@@ -118,5 +119,5 @@ def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Pat
 
 def broadcast_bytes(grid: FakeGrid, round: int) -> dict[int, int]:
     """The length of the broadcast that each client was sent last in a round."""
-    tasks = [read_task(message) for message in grid.sent if message.metadata.group_id == str(round)]
+    tasks = [read_task(message, PROBLEM) for message in grid.sent if message.metadata.group_id == str(round)]
     return {task.client: len(task.broadcast) for task in tasks}

@@ -19,7 +19,9 @@ def asked() -> Message:
     return task_message(Task(PROBLEM, 1, 0, b""), 100, 60.0)
 
 
-@pytest.mark.parametrize("refusal", [Refusal("no-reference"), Refusal("failed", "ValueError")], ids=str)
+@pytest.mark.parametrize(
+    "refusal", [Refusal("no-reference"), Refusal("no-problem"), Refusal("failed", "ValueError")], ids=str
+)
 def test_a_refusal_arrives_as_it_was(refusal: Refusal) -> None:
     assert read_reply(over_the_wire(reply_message(refusal, asked()))) == refusal
 
@@ -62,7 +64,9 @@ def test_a_reply_that_is_not_one_frame_is_refused(content: RecordDict) -> None:
     ids=str,
 )
 def test_a_refusal_of_another_shape_is_refused_itself(fields: dict[str, Any]) -> None:
-    with pytest.raises(WireError, match="expected the code no-reference alone, or failed with the name of an error"):
+    with pytest.raises(
+        WireError, match="expected the code no-reference or no-problem alone, or failed with the name of an error"
+    ):
         read_reply(Message(RecordDict({"refusal": ConfigRecord(fields)}), reply_to=asked()))
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ec import SECP384R1, derive_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from flwr.app import Message, MessageType
+from flwr.app import ConfigRecord, Message, MessageType
 
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.roster import identity_of
@@ -36,6 +36,7 @@ from tests.engines.flower.grid import (
     small,
 )
 from tests.engines.flower.test_agreement import in_the_simulator
+from tests.engines.flower.test_tasks import PROBLEM
 from tests.toy import assert_same
 
 SECURE = ("secure.name=tally", "secure.rounding=seed", "rounds=2")
@@ -62,7 +63,7 @@ def kind_of(message: Message) -> str:
     """Which of the three messages of a round it is."""
     if message.metadata.message_type == MessageType.TRAIN:
         return "ballot"
-    return "shares" if read_task(message).broadcast else "key"
+    return "shares" if read_task(message, PROBLEM).broadcast else "key"
 
 
 def lost(kind: str, in_rounds: tuple[int, ...], then: Behaviour = silent) -> Behaviour:
@@ -81,7 +82,8 @@ def in_the_clear(folder: Path, voters: dict[int, list[int]], clients: int = 4) -
 
     def vote(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         chosen = voters.get(int(message.metadata.group_id), range(clients))
-        return honest(grid, node, message) if read_task(message).client in chosen else silent(grid, node, message)
+        behave = honest if read_task(message, PROBLEM).client in chosen else silent
+        return behave(grid, node, message)
 
     grid.behave = dict.fromkeys(grid.nodes, vote)
     settings = [setting for setting in SECURE if not setting.startswith("secure")]
@@ -169,7 +171,7 @@ def test_the_server_is_sent_no_ballot_and_no_secret_in_the_clear(tmp_path: Path)
     def watched(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         replies = honest(grid, node, message)
         if kind_of(message) == "ballot":
-            assert read_task(message).secret == b""
+            assert read_task(message, PROBLEM).secret == b""
             again = grid.turn(node, message)
             frames.append((frame_of(replies[0][1]), frame_of(again)))
         return replies
@@ -200,8 +202,8 @@ def told(what: str) -> Behaviour:
 
     def behave(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         if kind_of(message) == "ballot":
-            about = message.content.config_records["problem"]
-            about["experiment"] = str(about["experiment"]) + what
+            about = dict(grid.contexts[node].state.config_records["problem"])
+            message.content["problem"] = ConfigRecord({**about, "experiment": str(about["experiment"]) + what})
         return honest(grid, node, message)
 
     return behave
@@ -241,6 +243,11 @@ def test_nodes_that_demand_a_secure_tally_send_no_ballot_in_the_clear(tmp_path: 
         list(elect(small(*RULES), grid, tmp_path))
 
 
+def run_of(message: Message) -> str:
+    """The run's name, in a client's first message."""
+    return str(message.content.config_records["problem"]["run"])
+
+
 def with_keys(clients: int) -> FakeGrid:
     """Nodes with keys of the roster, as Flower has them."""
     form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -264,11 +271,11 @@ def test_a_key_that_others_would_refuse_costs_its_client_the_round_and_nobody_el
     grid, seen = with_keys(4), list[bytes]()
 
     def behave(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        replies, task = honest(grid, node, message), read_task(message)
+        replies, task = honest(grid, node, message), read_task(message, PROBLEM)
         if kind_of(message) != "key":
             return replies
         seen.append(frame_of(replies[0][1]))
-        frame = bad(task.problem.run, seen) if task.client == 1 else seen[-1]
+        frame = bad(run_of(message), seen) if task.client == 1 else seen[-1]
         return [(1.0, reply_message(Ballot(frame), message))]
 
     grid.behave = dict.fromkeys(grid.nodes, behave)
@@ -281,12 +288,12 @@ def test_where_others_sign_a_key_that_is_not_signed_costs_its_client_the_round(t
     grid = with_keys(4)
 
     def behave(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-        replies, task = honest(grid, node, message), read_task(message)
+        replies, task = honest(grid, node, message), read_task(message, PROBLEM)
         if kind_of(message) != "key" or task.client == 2:
             return replies
         by = derive_private_key(node - 99, SECP384R1())
         public = read_key(frame_of(replies[0][1]), task.client).public
-        frame = signed_key(task.problem.run, task.client, public, identity_of(by.public_key()), by)
+        frame = signed_key(run_of(message), task.client, public, identity_of(by.public_key()), by)
         return [(1.0, reply_message(Ballot(frame), message))]
 
     grid.behave = dict.fromkeys(grid.nodes, behave)

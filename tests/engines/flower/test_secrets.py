@@ -22,7 +22,7 @@ def secrets_sent(grid: FakeGrid) -> dict[int, set[bytes]]:
     """Node -> the secrets in its tasks."""
     found = defaultdict(set)
     for message in grid.sent:
-        found[message.metadata.dst_node_id].add(read_task(message).secret)
+        found[message.metadata.dst_node_id].add(read_task(message, PROBLEM).secret)
     return dict(found)
 
 

@@ -11,7 +11,7 @@ import torch
 
 from fedvote.data import load
 from fedvote.engines.flower.local_data import clients_site, servers_site
-from fedvote.engines.flower.tasks import Problem
+from fedvote.engines.flower.problem import Problem
 from fedvote.errors import ConfigError, DataError
 from fedvote.randomness import Key
 from tests.engines.flower.grid import SMALL, small

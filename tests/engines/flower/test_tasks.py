@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from flwr.app import Message
+from flwr.app import Message, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
 import fedvote
 from fedvote.engines.flower import frame_record
 from fedvote.engines.flower.flower_internals import message_nbytes
+from fedvote.engines.flower.problem import Problem, receive_problem
 from fedvote.engines.flower.replies import Ballot, read_reply, reply_message
-from fedvote.engines.flower.tasks import Problem, Task, read_task, task_message
+from fedvote.engines.flower.tasks import Task, read_task, task_message
 from fedvote.errors import ConfigError
 from tests.engines.flower.grid import FakeGrid
 
@@ -34,7 +35,7 @@ def test_a_task_and_its_answer_arrive_as_they_were(chunked: int, monkeypatch: py
     frame = bytes(range(256)) * 50
     task = Task(PROBLEM, 7, 3, frame, bytes(range(32)))
     message = over_the_wire(task_message(task, 100, 60.0))
-    assert read_task(message) == task
+    assert read_task(message, receive_problem(message.content, RecordDict())) == task
     assert read_reply(over_the_wire(reply_message(Ballot(frame), message))) == Ballot(frame)
 
 
@@ -48,7 +49,7 @@ def test_a_task_of_another_version_is_refused_and_both_are_named(theirs: str | N
         about["version"] = theirs
     said = f"the server runs fedvote {theirs or 'of an earlier version'}, this client {fedvote.__version__}"
     with pytest.raises(ConfigError, match=said):
-        read_task(message)
+        receive_problem(message.content, RecordDict())
 
 
 def test_no_two_messages_have_one_id() -> None:

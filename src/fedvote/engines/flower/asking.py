@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from fedvote.engines.flower.mailbox import Mailbox, SendError
 from fedvote.engines.flower.poll import Poll
+from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.server_round import ServerRound
-from fedvote.engines.flower.tasks import Problem, Task
+from fedvote.engines.flower.tasks import Task
 
 LIFETIME = 1.5  # of a task, in deadlines: ballots may be a little late, but stale work is dropped soon
 MOST_DOUBLINGS = 10  # each failure doubles the lifetime, at most this many times

@@ -13,7 +13,8 @@ from fedvote.core import Message as Broadcast
 from fedvote.engines.flower.client_memory import Memory
 from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.memory_place import memory_file
-from fedvote.engines.flower.tasks import Problem, Task
+from fedvote.engines.flower.problem import Problem
+from fedvote.engines.flower.tasks import Task
 from fedvote.engines.flower.voter import Voter, check_demand, rounding_secret
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation

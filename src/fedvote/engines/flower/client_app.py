@@ -12,9 +12,10 @@ from flwr.clientapp import ClientApp
 
 from fedvote.engines.flower.client import answer_query, take_turn
 from fedvote.engines.flower.client_log import EVALUATION, TALLY, VOTE, note_turn
+from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.tasks import Task, read_task
-from fedvote.errors import NoReferenceError
+from fedvote.errors import NoProblemError, NoReferenceError
 
 app = ClientApp()
 
@@ -43,12 +44,14 @@ def _answer(turn: Callable[[Task, Context], bytes], what: str, message: Message,
     outcome: Ballot | Refusal
     log, began, about = str(context.node_config.get("log", "")), time.perf_counter(), dict[str, Any]()
     try:
-        task = read_task(message)
+        task = read_task(message, receive_problem(message.content, context.state))
         about = {"run": task.problem.run, "round": task.round, "client": task.client, "what": what}
         outcome = Ballot(turn(task, context))
         about |= {"bytes_down": len(task.broadcast), "bytes_up": len(outcome.frame), **_judged(what, outcome.frame)}
     except NoReferenceError:
         outcome, about["error"] = Refusal("no-reference"), "NoReferenceError"
+    except NoProblemError:
+        outcome, about["error"] = Refusal("no-problem"), "NoProblemError"
     except Exception as error:
         traceback.print_exc()
         outcome, about["error"] = Refusal("failed", type(error).__name__), f"{type(error).__name__}: {error}"

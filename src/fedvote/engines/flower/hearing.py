@@ -24,10 +24,13 @@ def hear(mailbox: Mailbox, poll: Poll, reader: Reader, asker: Asker, attendance:
 
 
 def _is_worth_a_retry(reply: Reply, asker: Asker) -> bool:
-    """Whether asking the client again may help: it was cut off, or it lacks the reference of a shorter broadcast."""
+    """Whether asking the client again may help: it was cut off, or it lacks what its task left out."""
     match reply.outcome:
         case Failure(retry=retry):
             return retry
         case Refusal(code="no-reference"):
             return asker.lacks_reference(reply.request.client)
+        case Refusal(code="no-problem"):
+            asker.lacks_reference(reply.request.client)  # both lie in one state, so it has lost both
+            return not reply.request.whole
     return False

@@ -22,7 +22,7 @@ import torch
 from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
 from fedvote.data.npz_folder import TEST, TRAIN, arrays, test_data
-from fedvote.engines.flower.tasks import Problem
+from fedvote.engines.flower.problem import Problem
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.registry import find

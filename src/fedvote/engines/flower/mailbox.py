@@ -16,7 +16,7 @@ from flwr.serverapp import Grid
 
 from fedvote.engines.flower.array_limit import at_most
 from fedvote.engines.flower.flower_internals import CONNECTION_ERRORS, message_nbytes
-from fedvote.engines.flower.replies import Failure, Malformed, Outcome, printable, read_outcome
+from fedvote.engines.flower.replies import Ballot, Failure, Malformed, Outcome, Refusal, printable, read_outcome
 from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import reason
 
@@ -31,10 +31,12 @@ class SendError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """The client and round of a task that was sent."""
+    """The client and round of a task that was sent, the node that got it, and whether it got the whole problem."""
 
     round: int
     client: int
+    node: int = 0
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,18 +83,20 @@ class Mailbox:
     limit: int  # most bytes of the arrays of one reply
     requests: dict[str, Request] = field(default_factory=dict)  # message id -> request that is not answered yet
     fetches: dict[str, Fetch] = field(default_factory=dict)  # message id -> fetch that has not ended
+    informed: set[int] = field(default_factory=set)  # nodes that hold the problem: they are sent its digest
     lost_since: float | None = None  # when the SuperLink was first out of reach; None: it answers
 
     def send(self, task: Task, node: int, ttl: float, kind: str = MessageType.TRAIN) -> int:
         """Send a task that lives for `ttl` seconds; returns the bytes of its message. SendError if it was not sent."""
-        message = task_message(task, node, ttl, kind)
+        whole = node not in self.informed
+        message = task_message(task, node, ttl, kind, whole)
         try:
             message_ids = list(self.grid.push_messages([message]))
         except Exception as error:  # of Flower, of the connection, of the node's record: it concerns this client alone
             raise SendError(f"its task could not be sent ({printable(reason(error))})") from error
         if not message_ids or not message_ids[0]:
             raise SendError("Flower did not take its task")
-        self.requests[message_ids[0]] = Request(task.round, task.client)
+        self.requests[message_ids[0]] = Request(task.round, task.client, node, whole)
         return message_nbytes(message)
 
     def collect(self) -> list[Reply]:
@@ -122,7 +126,15 @@ class Mailbox:
         if not fetch.found:
             return []
         request = self.requests.pop(fetch.message_id)
+        self._note_informed(request.node, fetch.found[0][0])
         return [Reply(request, outcome, index > 0, nbytes) for index, (outcome, nbytes) in enumerate(fetch.found)]
+
+    def _note_informed(self, node: int, outcome: Outcome) -> None:
+        """A client that took its task holds the problem. Otherwise nobody knows, and it is sent the whole again."""
+        if isinstance(outcome, Ballot) or outcome == Refusal("no-reference"):
+            self.informed.add(node)
+        else:
+            self.informed.discard(node)
 
     def _note_connection(self, error: Exception | None) -> None:
         """Raise the error if nothing has come through for a while. Until then, the next look may succeed."""

@@ -17,7 +17,7 @@ from fedvote.errors import WireError
 BALLOT, REFUSAL = "ballot", "refusal"  # a reply has one of these records, and no other
 LONGEST_TEXT = 200  # characters that the server keeps of a client's text
 
-Code = Literal["no-reference", "failed"]
+Code = Literal["no-reference", "no-problem", "failed"]
 FAILURES = {  # Flower's error code -> its meaning, and whether to ask the client again
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: ("its app cannot be loaded", False),
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: ("its code raised", False),
@@ -41,6 +41,7 @@ class Refusal:
     """A client's message that it sends no ballot.
 
     no-reference: the broadcast builds on an earlier one that the client does not have.
+    no-problem: the task has only the digest of a configuration that the client does not have.
     failed: the turn raised an error. Only the error's class is sent: its text may contain data, which stay here.
     """
 
@@ -51,6 +52,8 @@ class Refusal:
     def why(self) -> str:
         if self.code == "no-reference":
             return "it does not have the broadcast that its task builds on"
+        if self.code == "no-problem":
+            return "it does not have the configuration that its task refers to"
         return f"its code raised ({self.error}, see the log on the client's machine)"
 
 
@@ -110,13 +113,13 @@ def printable(text: str) -> str:
 def _read_refusal(record: object) -> Refusal:
     fields = dict(record) if isinstance(record, ConfigRecord) else {}
     match fields:
-        case {"code": "no-reference", **rest} if not rest:
-            return Refusal("no-reference")
+        case {"code": "no-reference" | "no-problem" as code, **rest} if not rest:
+            return Refusal(code)
         case {"code": "failed", "error": str(name), **rest} if not rest and name.isidentifier():
             return Refusal("failed", printable(name))
     raise WireError(
         f"a {REFUSAL} with code {fields.get('code')!r} and fields {sorted(fields)}, expected the code no-reference "
-        "alone, or failed with the name of an error"
+        "or no-problem alone, or failed with the name of an error"
     )
 
 

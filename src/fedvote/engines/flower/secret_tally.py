@@ -66,7 +66,8 @@ class SecretTally:
     _key_bytes: int = 0  # in this round
 
     def __post_init__(self) -> None:
-        self.mailbox = Mailbox(self.asker.mailbox.grid, self.asker.mailbox.limit)
+        shared = self.asker.mailbox
+        self.mailbox = Mailbox(shared.grid, shared.limit, informed=shared.informed)
 
     def open(self, round: ServerRound) -> tuple[ServerRound, Poll]:
         """The round and the poll of a session: of the clients that have sent keys."""

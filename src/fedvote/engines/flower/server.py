@@ -26,13 +26,13 @@ from fedvote.engines.flower.local_data import dtype_name, numbered
 from fedvote.engines.flower.log_lines import Log, sentence
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
+from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.roster import load_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
 from fedvote.engines.flower.secret_file import keep_secret
 from fedvote.engines.flower.secret_tally import SecretTally
 from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
-from fedvote.engines.flower.tasks import Problem
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Federation, Snapshot
 from fedvote.fitting_parts import check_secrecy
@@ -102,7 +102,7 @@ class Server:
             return federation.quality(snapshot, network, test, calibration) if len(test) else {}
 
         if not len(test):
-            answers = Mailbox(self.grid, limit)
+            answers = Mailbox(self.grid, self.mailbox.limit, informed=self.mailbox.informed)
             self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
         if isinstance(secure, SecureTally):

@@ -26,8 +26,9 @@ from fedvote.engines.flower.pooled_evaluation import (
     read,
     write,
 )
-from fedvote.engines.flower.replies import Ballot
-from fedvote.engines.flower.tasks import Problem, Task
+from fedvote.engines.flower.problem import Problem
+from fedvote.engines.flower.replies import Ballot, Refusal
+from fedvote.engines.flower.tasks import Task
 from fedvote.errors import WireError
 from fedvote.federation import Federation
 from fedvote.plan import FlowerOptions
@@ -68,18 +69,14 @@ class Jury:
         self, request: State, round: int, online: Mapping[int, int], expected: Mapping[str, tuple[int, ...]]
     ) -> list[State]:
         """The valid answers of the clients: of all, or of those that answered within the grace after the last."""
-        payload, began, asked, answers = write(request), self.clock(), 0, list[State]()
-        for client, node in sorted(online.items()):
-            try:
-                task = Task(self.problem, round, client, payload)
-                self.nbytes += self.mailbox.send(task, node, self.rules.deadline, MessageType.EVALUATE)
-                asked += 1
-            except SendError:
-                continue
+        payload, began, answers = write(request), self.clock(), list[State]()
+        asked = sum(self._send(payload, round, client, node) for client, node in sorted(online.items()))
         heard, heard_at = 0, began
         while heard < asked and self.clock() - began < self.rules.deadline:
             replies = [reply for reply in self.mailbox.collect() if reply.request.round == round and not reply.repeated]
             self.nbytes += sum(reply.nbytes for reply in replies)
+            lacking = [r.request for r in replies if r.outcome == Refusal("no-problem") and not r.request.whole]
+            asked += sum(self._send(payload, round, request.client, request.node) for request in lacking)
             heard, heard_at = heard + len(replies), self.clock() if replies else heard_at
             answers += [answer for reply in replies if (answer := self._read(reply.outcome, expected)) is not None]
             if len(answers) >= self.rules.minimum * asked and self.clock() - heard_at >= self.rules.grace:
@@ -88,6 +85,15 @@ class Jury:
                 self.sleep(self.rules.poll)
         self.mailbox.forget()  # an answer that comes later is of no use
         return answers
+
+    def _send(self, payload: bytes, round: int, client: int, node: int) -> bool:
+        """Send a request to one client; False if it could not be sent."""
+        task = Task(self.problem, round, client, payload)
+        try:
+            self.nbytes += self.mailbox.send(task, node, self.rules.deadline, MessageType.EVALUATE)
+        except SendError:
+            return False
+        return True
 
     def _read(self, outcome: Any, expected: Mapping[str, tuple[int, ...]]) -> State | None:
         """The answer in a reply; None if it is none."""

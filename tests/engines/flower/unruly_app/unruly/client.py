@@ -13,7 +13,6 @@ from flwr.clientapp import ClientApp
 from fedvote.engines.flower.client import NODE_KEYS
 from fedvote.engines.flower.client_app import train as train_as_asked
 from fedvote.engines.flower.replies import Ballot, read_reply, reply_message
-from fedvote.engines.flower.tasks import read_task
 
 app = ClientApp()
 
@@ -22,8 +21,8 @@ app = ClientApp()
 def train(message: Message, context: Context) -> Message:
     known = {key: value for key, value in context.node_config.items() if key in NODE_KEYS}
     reply = train_as_asked(message, replace(context, node_config=known))
-    if context.node_config.get("late") == read_task(message).round:
-        wait_until_it_is_over(Path(str(context.node_config["metrics"])), read_task(message).round)
+    if context.node_config.get("late") == (round := int(message.metadata.group_id)):
+        wait_until_it_is_over(Path(str(context.node_config["metrics"])), round)
     if context.node_config.get("mutate") and isinstance(ballot := read_reply(reply), Ballot):
         frame = bytearray(ballot.frame)
         frame[len(frame) // 2] ^= 0x55

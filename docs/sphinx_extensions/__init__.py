@@ -1,0 +1,1 @@
+"""What the site's builder has to know beyond Sphinx."""
