@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from flwr.app import MessageType
 
@@ -134,9 +135,8 @@ class SecretTally:
         key = read_key(frame, client)
         KeyPair.draw(os.urandom).secret_with(key.public)  # or WireError
         Witness().check(self.terms.run, {**self.keys, client: key})
-        if key.signature and self.attendance.public_keys.get(client):
-            public = cast(RosterPublicKey, load_pem_public_key(self.attendance.public_keys[client]))
-            Witness({identity_of(public): public}).check(self.terms.run, {client: key})
+        if key.signature and (pem := self.attendance.public_keys.get(client)):
+            Witness(_roster_of(pem)).check(self.terms.run, {client: key})
         self.keys[client] = key
 
     def _exchange(self, asked: Exchange, is_enough: Callable[[], bool], grace: float) -> None:
@@ -182,3 +182,12 @@ class SecretTally:
             except WireError:
                 asked.tries[reply.request.client] = TRIES
         return taken
+
+
+def _roster_of(pem: bytes) -> dict[str, RosterPublicKey]:
+    """A roster of one node, by its public key; WireError if it is none that signs."""
+    try:
+        public = load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise WireError(f"a signed key of a node whose own public key cannot be read ({error})") from error
+    return {identity_of(public): cast(RosterPublicKey, public)}
