@@ -16,7 +16,7 @@ from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.tasks import Task
-from fedvote.engines.flower.voter import Voter, rounding_secret
+from fedvote.engines.flower.voter import Voter, check_demand, rounding_secret
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
@@ -34,6 +34,7 @@ def take_turn(task: Task, context: Context) -> bytes:
     check_keys(node)
     federation, train = site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
     secure = federation.plan.secure
+    check_demand(node, secure)
     key = Key(federation.plan.seed, task.round, task.client, rounding_secret(secure, task.secret))
     round = Round(federation.method, federation.placed(), key, secure.sums_alone)
     memory = Memory(context.state, memory_file(node, task))
@@ -53,7 +54,7 @@ def take_turn(task: Task, context: Context) -> bytes:
             outgoing = round.tamper(federation.plan.attack, broadcast, honest, federation.hostile) or outgoing
             (frame,) = frames(outgoing)
         if isinstance(secure, SecureTally):
-            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0))
+            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0), broadcast)
         return frame
 
 
@@ -62,6 +63,7 @@ def answer_query(task: Task, context: Context) -> bytes:
     node = context.node_config
     check_keys(node)
     secure, codecs = _tallied(task.problem, task.client, str(node.get("data", "")))
+    check_demand(node, secure)
     return Voter(task, context, secure, codecs).answer()
 
 

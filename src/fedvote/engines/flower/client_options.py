@@ -16,7 +16,7 @@ from flwr.app import UserConfig
 from fedvote.engines.flower.flower_internals import read_node_config
 from fedvote.errors import ConfigError, Doubt
 
-NODE_KEYS = ("data", "memory", "device", "log", "key", "keys")
+NODE_KEYS = ("data", "memory", "device", "log", "key", "keys", "tally")
 FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
 FUNCTION = re.compile(r"(\.py):\w+$")  # of FILE.py:FUNCTION
 FILES = {"--root-certificates": "ca.crt of the server", "--auth-supernode-private-key": "the key of this client"}
