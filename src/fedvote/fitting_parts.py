@@ -85,7 +85,10 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
     ):
         why = f"{name} needs each message: its merge has no add_sums"
     elif merge.draws_for_clients and private:
-        why = f"{name} with these settings draws the numbers by which clients round: set secure.rounding = seed"
+        why = (
+            f"{name} with these settings draws the numbers by which clients round, which stay with them: "
+            "set method.counts = votes, or secure.rounding = seed"
+        )
     elif plan.attack.draws and private:
         why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"
     elif plan.cohort < secure.minimum:
