@@ -30,7 +30,7 @@ from typing import Any
 from result_tables import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/**/*.md")
+PAGES = ("README.md", "docs/**/*.md", "examples/*/README.md")
 
 FILE = r"(?:\.\./)*results/[\w./-]+\.json"
 LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')

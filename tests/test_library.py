@@ -108,6 +108,12 @@ def test_a_rule_that_leaves_no_votes_to_count_is_named(weights: list[float], say
         Federation(fedvote.FedVote(reputation=Mine())).states([range(5)])
 
 
+def test_a_setting_of_the_method_is_refused_by_saying_where_it_belongs() -> None:
+    for method, words in ((None, "not of the run: use FedVote"), (fedvote.FedAvg(), "use FedAvg")):
+        with pytest.raises(fedvote.ConfigError, match=rf"lr is a setting of the method, .*{words}\(lr=...\)"):
+            fedvote.simulate(module(), dataset(), method, clients=5, lr=0.1)
+
+
 @pytest.mark.parametrize(
     ("knob", "value"),
     [("cohort", 1.5), ("cohort", True), ("hostile", "2"), ("stack", 1.5), ("epochs", "x"), ("seed", "a"), ("seed", 1.5),

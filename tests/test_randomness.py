@@ -45,6 +45,14 @@ def test_plain_tensors_make_the_words_of_the_library(count: int) -> None:
     assert torch.equal(in_tensors(first_block(key, nonce), count), by_library(key, nonce, count))
 
 
+@pytest.mark.parametrize("block", [0, 1, 4096])
+def test_a_stream_may_begin_at_any_block(block: int) -> None:
+    key, nonce = bytes(range(32, 64)), bytes(range(12))
+    tail = by_library(key, nonce, 16 * block + 40)[16 * block :]
+    assert torch.equal(by_library(key, nonce, 40, block), tail)
+    assert torch.equal(in_tensors(first_block(key, nonce, block), 40), tail)
+
+
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_shared_random_numbers_are_those_of_the_wire_format(key: Key) -> None:
     cipher = Cipher(ChaCha20(key.rounding_key, bytes(4) + key.round.to_bytes(12, "little")), mode=None)

@@ -14,21 +14,20 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
 
 import fedvote
 from fedvote.runs.keys import settings
+from tests.browser import chromium, needs_browser, set_width
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
 sys.path.insert(0, str(ROOT / "docs"))
-markers, toctrees = (importlib.import_module(f"sphinx_extensions.{name}") for name in ("markers", "toctrees"))
+docstrings, markers, toctrees = (
+    importlib.import_module(f"sphinx_extensions.{name}") for name in ("docstrings", "markers", "toctrees")
+)
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_downloads" not in path.parts)
-CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("link", "href")}
 
 
@@ -70,6 +69,23 @@ def test_a_list_of_links_becomes_contents_under_its_heading() -> None:
     page = "## Parts\n\n<!-- contents -->\n- [One](a.md), [Two](../b/c.md), [again](a.md)\n<!-- end of contents -->\n"
     made = toctrees.with_toctrees(page)
     assert ":caption: Parts\n\nOne <a>\nTwo <../b/c>\n```" in made and "[again](a.md)" in made
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("two `Dataset`s of *any* kind", r"two `Dataset`\ s of \*any\* kind"),
+        ("`a*b` | loss_ and lr_schedule", r"`a*b` \| loss\_ and lr_schedule"),
+    ],
+)
+def test_a_docstring_is_read_as_it_is_written(line: str, text: str) -> None:
+    assert docstrings.literal(line) == text
+
+
+def test_parameters_stand_in_the_order_of_the_signature_below_the_text() -> None:
+    lines = ["Do it.", "", "b, c: twice", "  and more", "", "Note: not a parameter."]
+    fields = [":param a: ", ":param b: twice and more", ":param c: twice and more"]
+    assert docstrings.as_fields(lines, ["a", "b", "c"]) == ["Do it.", "", "", "Note: not a parameter.", "", *fields]
 
 
 def test_the_site_has_been_built() -> None:
@@ -120,28 +136,17 @@ def test_the_reference_has_every_public_name_and_every_key() -> None:
     assert all(f">{setting.key}<" in re.sub(r"</?span[^>]*>", "", text) for setting in settings())
 
 
-in_browser = pytest.mark.skipif(not (CHROMIUM.exists() and DRIVER.exists()), reason=f"needs {CHROMIUM}, {DRIVER}")
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver: Any = webdriver.Chrome(options, Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-    driver.command_executor.close()
+    with chromium(tmp_path_factory.mktemp("profile"), performance="ALL") as driver:
+        yield driver
 
 
-@in_browser
+@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
 @pytest.mark.parametrize("page", ["index", "docs/method", "docs/reference/api", "docs/results/accuracy"])
 def test_a_browser_shows_a_page_without_errors_and_asks_nobody_else(page: str, width: int, browser: Any) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    set_width(browser, width)
     browser.get((SITE / f"{page}.html").as_uri())
     WebDriverWait(browser, 20).until(lambda shown: shown.find_elements("css selector", "h1"))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -151,9 +156,8 @@ def test_a_browser_shows_a_page_without_errors_and_asks_nobody_else(page: str, w
     assert asked and all(address.startswith(("file:", "data:", "chrome:")) for address in asked), asked
 
 
-@in_browser
+@needs_browser
 def test_the_search_finds_a_key_without_a_server(browser: Any) -> None:
     browser.get((SITE / "search.html").as_uri() + "?q=level_rounding")
-    found_links = "#search-results li a"
-    WebDriverWait(browser, 20).until(lambda page: page.find_elements("css selector", found_links))
-    assert "Configuration keys" in [link.text for link in browser.find_elements("css selector", found_links)]
+    results = "//*[@id='search-results']//a[contains(., 'Configuration keys')]"  # they come one after another
+    WebDriverWait(browser, 20).until(lambda page: page.find_elements("xpath", results))

@@ -8,47 +8,56 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import sys
 from typing import Any
 
 from docutils.nodes import Text
 
 from fedvote.plan import comments
 
+SPECIAL = re.compile(r"([*|]|_(?=\W|$))")
 PARAMETERS = re.compile(r"`?(\w+(?:`?, `?\w+)*)`?: (.+)")
 
 
-def as_fields(lines: list[str], names: set[str]) -> list[str]:
-    """Lines of parameters as fields, with an empty line where they begin; text goes on below its own field."""
-    found: list[str] = []
+def as_fields(lines: list[str], names: list[str]) -> list[str]:
+    """The text, then a field for each parameter in the order of the signature; text goes on below its own parameter."""
+    text: list[str] = []
+    meanings: dict[str, list[str]] = {}
+    below: list[str] | None = None  # the meaning that the last line belongs to
     for line in lines:
         hit = PARAMETERS.fullmatch(line)
-        if hit and names.issuperset(hit[1].replace("`", "").split(", ")):
-            begins = not found or not found[-1].startswith((":param", "    "))
-            found += [*([""] if begins else []), f":param {hit[1].replace('`', '')}: {literal(hit[2])}"]
-        elif found and found[-1].startswith((":param", "    ")) and line.strip():
-            found.append(f"    {literal(line.strip())}")
+        if hit and set(names).issuperset(described := hit[1].replace("`", "").split(", ")):
+            below = [literal(hit[2])]
+            meanings |= dict.fromkeys(described, below)
+        elif below is not None and line.strip():
+            below.append(literal(line.strip()))
         else:
-            found.append(literal(line))
-    return found
+            text, below = [*text, literal(line)], None
+    fields = [f":param {name}: {' '.join(meanings.get(name, []))}" for name in names] if meanings else []
+    return [*text, "", *fields]
 
 
 def literal(line: str) -> str:
-    """Stars and bars outside of `code` have no meaning."""
-    parts = line.split("`")
-    return "`".join(re.sub(r"([*|])", r"\\\1", part) if i % 2 == 0 else part for i, part in enumerate(parts))
+    """Outside of `code` no character has a meaning, and a word may follow `code`s at once."""
+    first, *parts = line.split("`")
+    found = re.sub(SPECIAL, r"\\\1", first)
+    for index, part in enumerate(parts):
+        is_code = index % 2 == 0
+        found += "`" + (part if is_code else re.sub(r"^(?=\w)", r"\\ ", re.sub(SPECIAL, r"\\\1", part)))
+    return found
 
 
-def signature_names(thing: Any) -> set[str]:
+def signature_names(thing: Any) -> list[str]:
     try:
-        return set(inspect.signature(thing).parameters)
+        return [name for name in inspect.signature(thing).parameters if name != "self"]
     except (TypeError, ValueError):
-        return set()
+        return []
 
 
 def read(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     if what == "class" and dataclasses.is_dataclass(thing) and isinstance(thing, type):
-        if lines and lines[0].startswith(f"{thing.__name__}("):
-            lines[:] = []  # the signature, which dataclass writes where there is no docstring
+        if not any(lines) or lines[0].startswith(f"{thing.__name__}("):  # no docstring, or the one of dataclass
+            lines[:] = (sys.modules[thing.__module__].__doc__ or "").splitlines()[:1]
         names = signature_names(thing)
         lines += ["", *(f"{field}: {about}" for field, about in comments(thing).items() if field in names)]
     lines[:] = as_fields(lines, signature_names(thing))

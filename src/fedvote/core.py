@@ -181,10 +181,12 @@ class Codec(ABC):
         raise WireError(f"{type(self).__name__} does not carry whole numbers")
 
     @abstractmethod
-    def encode(self, x: Tensor) -> bytes: ...
+    def encode(self, x: Tensor) -> bytes:
+        """A vector as bytes; WireError for values that are not of its kind."""
 
     @abstractmethod
-    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor: ...
+    def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
+        """The vector; WireError for every payload that `encode` cannot have written."""
 
     def weigh(self, rows: Tensor) -> list[Length | WireError]:
         """For each row, the length of `encode(row)` in bytes, or the reason why `decode` would refuse it."""

@@ -105,11 +105,11 @@ class Federation:
     ) -> Federation:
         """Divide the data among the clients, and check that all parts fit together.
 
-        `owned`: indices of each client's training examples, if they are divided already. `keep_float`: names of layers
-        (with * and ?) that are not voted on; not given: the last layer. `vote`: names of further weights to vote on,
-        such as attention.in_proj_weight. `start`: "given", the module's own weights; "seed", weights that the seed
-        draws; or a file, a state dict or a module of weights. `augment`: random changes of the training inputs, by name
-        or as objects.
+        owned: indices of each client's training examples, if they are divided already
+        keep_float: names of layers (with * and ?) that are not voted on; not given: the last layer
+        vote: names of further weights to vote on, such as attention.in_proj_weight
+        start: "given", the module's own weights; "seed", those that the seed draws; or a file, state dict or module
+        augment: random changes of the training inputs, by name or as objects
         """
         method, plan = method or FedVote(), plan or Plan()
         data = load(data) if isinstance(data, str) else data

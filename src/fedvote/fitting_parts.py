@@ -23,6 +23,9 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key
 from fedvote.reputation import rule_of
 from fedvote.secure import Secrecy, SecureTally
+from fedvote.secure.planes import bits_for
+from fedvote.secure.session import MOST_BITS
+from fedvote.secure.whole_numbers import largest_of
 from fedvote.wire import Wire
 
 
@@ -85,11 +88,16 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
     ):
         why = f"{name} needs each message: its merge has no add_sums"
     elif merge.draws_for_clients and private:
-        why = f"{name} with these settings draws the numbers by which clients round: set secure.rounding = seed"
+        why = (
+            f"{name} with these settings draws the numbers by which clients round, which stay with them: "
+            "set method.counts = votes, or secure.rounding = seed"
+        )
     elif plan.attack.draws and private:
         why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"
     elif plan.cohort < secure.minimum:
         why = f"a round has {plan.cohort} clients, expected secure.minimum = {secure.minimum} or more"
+    elif (bits := bits_for(plan.cohort * largest_of(method.wire(network).summed))) > MOST_BITS:
+        why = f"a round has {plan.cohort} clients, so that sums need {bits} bits, expected {MOST_BITS} at most"
     elif secure.count_only and between_machines:
         why = "secure.count_only makes no masks, which is for the simulator alone: set it to false"
     elif secure.count_only and plan.engine.wire == "written":

@@ -13,7 +13,7 @@ pytest.importorskip("dp_accounting")
 
 from fedvote import ConfigError, FedVote, simulate
 from fedvote.privacy import RandomisedResponse
-from fedvote.privacy.account import ORDERS, divergences, epsilon, log_poisson_binomial
+from fedvote.privacy.account import ORDERS, _divergences, divergences, epsilon, log_poisson_binomial
 from fedvote.quantize import round_binary
 from fedvote.randomness import Key
 from fedvote.secure import SecureTally
@@ -66,6 +66,15 @@ def test_the_divergence_of_one_tally_is_the_sum_over_its_values() -> None:
         return max(math.log((p**2 / q).sum()) for p, q in ((low, high), (high, low)))
 
     assert divergences(10, ENDS)[list(ORDERS).index(2.0)] == pytest.approx(max(map(divergence, (0, 4, 9))))
+
+
+@pytest.mark.parametrize("ends", [(0.25, 0.45), (0.4, 0.42), (0.05, 0.59)])
+def test_no_other_mixture_of_coins_and_no_other_place_of_their_range_gives_away_more(ends: tuple[float, float]) -> None:
+    """A divergence is quasi-convex in each coin: only coins at the ends can be worst, in whichever mixture."""
+    width, top = ends[1] - ends[0], 1 - ends[0]
+    places = [(low, low + width) for low in np.linspace(ends[0], top - width, 5)]
+    worst = np.max([_divergences(11 - upper, upper, place) for upper in range(12) for place in places], axis=0)
+    assert worst == pytest.approx(divergences(12, ends), rel=1e-6)
 
 
 def test_epsilon_is_an_upper_bound_of_a_finer_account_and_close_to_it() -> None:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from fedvote.randomness import Key
-from fedvote.secure.client_steps import Answered, help_unmask, mask_ballot
+from fedvote.secure.answered import Answered
+from fedvote.secure.client_steps import help_unmask, mask_ballot
 from fedvote.secure.in_process import key_pair, nonce, seeded
 from fedvote.secure.messages import SignedKey
 from fedvote.secure.server_steps import MaskedTally
@@ -47,7 +48,12 @@ class Parties:
     def ballot(self, client: int, numbers_n: Tensor | None = None) -> bytes:
         numbers_n = self.ballots_KD[client] if numbers_n is None else numbers_n
         opening = self.server.opening(client)
-        return mask_ballot(self.pairs[client], client, opening, self.terms, numbers_n, self.entropy(client), Witness())
+        return self.answer(client, opening, numbers_n)
+
+    def answer(self, client: int, opening: bytes, numbers_n: Tensor) -> bytes:
+        """A client's answer to an opening, honest or not."""
+        key, trained = self.pairs[client], (self.round, self.session.broadcast)
+        return mask_ballot(key, client, opening, self.terms, trained, numbers_n, self.entropy(client), Witness())
 
     def vote(self, without: Collection[int] = ()) -> None:
         for client in range(self.clients):

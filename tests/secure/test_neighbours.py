@@ -13,6 +13,7 @@ from fedvote.secure.neighbours import (
     graph,
     threshold_of,
 )
+from fedvote.secure.session import Session, Terms
 
 
 @pytest.mark.parametrize(("clients", "k"), [(5, 4), (5, 99), (12, 4), (101, 10)])
@@ -56,8 +57,15 @@ def test_up_to_a_hundred_clients_are_all_neighbours_and_more_have_fewer() -> Non
     assert default_degree(1000) < 150
 
 
-@pytest.mark.parametrize("clients", range(3, 40))
+@pytest.mark.parametrize("clients", range(4, 40))
 def test_a_third_of_all_pairs_may_vanish(clients: int) -> None:
-    """A voter that is here has one helper fewer among those that are left: itself."""
+    """A voter that is here has one helper fewer among those that are left: itself. No client more may vanish."""
+    session = Session(Terms("a run", 1), 1, bytes(16), tuple(range(clients)))
     left = clients - clients // 3
-    assert threshold_of(clients - 1, 2 / 3) <= left - 1
+    assert session.threshold == left - 1 and session.fewest == max(3, left)
+
+
+def test_one_share_alone_is_never_enough() -> None:
+    """Of three clients nobody may vanish after its ballot: otherwise each would have both others' seeds."""
+    assert Session(Terms("a run", 1), 1, bytes(16), (0, 1, 2)).threshold == 2
+    assert threshold_of(10, 0.01) == 2 and threshold_of(1, 0.01) == 1

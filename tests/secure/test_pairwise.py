@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from fedvote.errors import WireError
@@ -41,7 +43,8 @@ def test_a_key_that_gives_everybody_one_secret_is_refused(public: bytes) -> None
 
 def test_a_bundle_is_opened_by_its_receiver_from_its_sender_in_its_session_alone() -> None:
     secret = key_pair(0, 1).secret_with(key_pair(0, 2).public)
-    sealed = seal(secret, SESSION, 1, 2, b"shares")
+    sealed = seal(secret, SESSION, 1, 2, b"shares", os.urandom)
+    assert sealed != seal(secret, SESSION, 1, 2, b"shares", os.urandom)
     assert unseal(secret, SESSION, 1, 2, sealed) == b"shares"
     other = key_pair(0, 1).secret_with(key_pair(0, 3).public)
     for args in (

@@ -7,7 +7,9 @@ import torch
 
 from fedvote.errors import WireError
 from fedvote.randomness import Key
-from fedvote.secure.planes import add, bits_for, from_bytes, nbytes, to_bytes, to_numbers, to_planes
+from fedvote.randomness.chacha20 import key_stream
+from fedvote.secure.masks import _hash, add_masks
+from fedvote.secure.planes import AT_A_TIME, add, bits_for, from_bytes, nbytes, to_bytes, to_numbers, to_planes
 
 
 def numbers(count: int, bits: int, seed: int = 0) -> torch.Tensor:
@@ -30,12 +32,25 @@ def test_numbers_survive_planes_and_bytes(count: int, bits: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 100, 2**20])
 @pytest.mark.parametrize("bits", [1, 3, 13])
-def test_sums_and_differences_are_modulo_a_power_of_two(count: int, bits: int) -> None:
+def test_sums_are_modulo_a_power_of_two(count: int, bits: int) -> None:
     a, b = numbers(count, bits), numbers(count, bits, 1)
-    for sign in (1, -1):
-        total = to_planes(a, bits)
-        add(total, to_planes(b, bits), sign)
-        assert torch.equal(to_numbers(total, count), ((a + sign * b) % 2**bits).int())
+    total = to_planes(a, bits)
+    add(total, to_planes(b, bits))
+    assert torch.equal(to_numbers(total, count), ((a + b) % 2**bits).int())
+
+
+@pytest.mark.parametrize(("count", "bits"), [(1, 1), (100, 5), (32 * AT_A_TIME + 77, 3)])
+def test_masks_are_added_and_subtracted_modulo_a_power_of_two_in_pieces_of_any_size(count: int, bits: int) -> None:
+    x = numbers(count, bits)
+    one, both = to_planes(x, bits), to_planes(x, bits)
+    add_masks(one, [(7, 1)])
+    streams = (key_stream(_hash(b"mask", 7), i.to_bytes(12, "little"), one.shape[1], one.device) for i in range(bits))
+    mask_n = to_numbers(torch.stack(list(streams)), count)
+    assert torch.equal(to_numbers(one, count), ((x + mask_n) % 2**bits).int())
+    add_masks(both, [(7, -1), (8, 1), (7, 1), (8, -1)])
+    assert torch.equal(to_numbers(both, count), x.int())
+    add_masks(one, [(7, -1)])
+    assert torch.equal(to_numbers(one, count), x.int())
 
 
 @pytest.mark.parametrize(("largest", "bits"), [(1, 1), (31, 5), (32, 6), (31 * 32766, 20)])

@@ -162,6 +162,18 @@ def test_a_round_with_too_few_voters_counts_nobody_and_the_run_goes_on() -> None
         assert "a tally of 5 ballots" in last.record["refused"][0]
 
 
+def test_a_cohort_that_an_oracle_made_too_small_counts_nobody_and_the_run_goes_on() -> None:
+    """The oracle leaves out hostile clients: of six clients two are left."""
+    with pytest.warns(Doubt, match="no message counted"):
+        last = list(simulated(cohort=6, attack=Inverse(), hostile=4, oracle=True, secure=SecureTally()))[-1]
+    assert "a session of 2 clients, expected secure.minimum = 3" in next(iter(last.record["refused"].values()))
+
+
+def test_a_cohort_whose_sums_are_too_large_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a round has 70000 clients, so that sums need 32 bits, expected 31 at most"):
+        simulated(FedAvg(clip=1), clients=70_000, cohort=70_000, secure=SecureTally())
+
+
 def test_numbers_above_the_voters_are_refused() -> None:
     from fedvote.codecs import Ternary
     from fedvote.errors import WireError

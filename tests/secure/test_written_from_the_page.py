@@ -39,7 +39,8 @@ def test_a_masked_ballot_is_as_the_page_says() -> None:
     frame, entropy = round.ballot(client), round.entropy(client)
     nonce = round.session.nonce
     terms = struct.pack("<IQIIdI", 1, COUNT, BITS, HELPERS, 0.0, 3)
-    S = hashlib.sha256(b"\0".join((b"a run", terms, nonce, struct.pack("<4I", 0, 1, 2, 3)))).digest()
+    parts = (b"a run", b"", terms, nonce, bytes(32), struct.pack("<4I", 0, 1, 2, 3))
+    S = hashlib.sha256(b"".join(struct.pack("<I", len(part)) + part for part in parts)).digest()
     assert frame[:30] == b"FVST" + struct.pack("<BBIi", 1, 3, 1, client) + S[:16]
 
     own = int.from_bytes(entropy(32), "little") % P
@@ -60,9 +61,10 @@ def test_a_masked_ballot_is_as_the_page_says() -> None:
 
     slopes = [int.from_bytes(entropy(32), "little") % P for _ in range(4)]  # polynomials of degree t - 1 = 1
     for place, helper in enumerate((0, 2, 3)):
-        at, size = 39 + 32 + 80 * place, 16 * 4 + 16
+        at = 39 + 32 + 92 * place
+        nonce, sealed = frame[at : at + 12], frame[at + 12 : at + 92]
         info = b"fedvote secure tally 1 bundle" + struct.pack("<II", client, helper)
-        text = ChaCha20Poly1305(hkdf(secrets[helper], S, info)).decrypt(bytes(12), frame[at : at + size], S)
+        text = ChaCha20Poly1305(hkdf(secrets[helper], S, info)).decrypt(nonce, sealed, S)
         shares = [(seed + slope * (place + 1)) % P for seed, slope in zip((own, *seeds.values()), slopes, strict=True)]
         assert text == b"".join(value.to_bytes(16, "little") for value in shares)
-    assert len(frame) == 39 + 32 + 3 * 80 + 4
+    assert len(frame) == 39 + 32 + 3 * 92 + 4

@@ -20,7 +20,8 @@ class Aggregate(ABC):
     counts_heads: ClassVar[bool] = False  # whether every client counts once, despite its share
 
     @abstractmethod
-    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor: ...
+    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
+        """One row (D,) for the rows of K clients."""
 
     def check(self, K: int) -> None:
         """Raise ConfigError if K rows are too few for this rule. One is enough for most rules."""

@@ -111,6 +111,8 @@ def deploy_client(
 
     Flower alone starts Python anew for each turn.
     """
+    from fedvote.engines.flower.client_options import check_client
     from fedvote.engines.flower.warm_client import client
 
+    check_client(context.args, port)
     client(context.args, port, keep)

@@ -48,7 +48,7 @@ def from_hugging_face(
     task: Task | None = None,
     **options: Any,
 ) -> Dataset:
-    """A dataset from two `datasets.Dataset`s, or from a `DatasetDict` with the splits train and test.
+    """A dataset from two datasets of Hugging Face, or from a `DatasetDict` with the splits train and test.
 
     inputs: the column of inputs, or several columns of numbers; not given: the image, or all columns of numbers
     target: the column of targets; not given: the one with classes, or the one called label

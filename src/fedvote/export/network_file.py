@@ -120,8 +120,10 @@ def load_network(
 ) -> Deployed:
     """Load the deployed network from a run folder or a network file, in evaluation mode.
 
-    `module`: the network, if it has no name; `keep_float`: as in training. No file can make this run its author's code:
-    a network from FILE.py:NAME is built only if this process has run that file before, or with `trust`.
+    module: the network, if it has no name
+    keep_float: as in training
+    trust: run the FILE.py that the file names, to build a network from FILE.py:NAME. Otherwise that is built only if
+    this process has run the FILE.py before: no file can make this run its author's code
     """
     if not Path(path).exists():
         raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")

@@ -25,6 +25,7 @@ def evaluate(
     network: any nn.Module for inputs as in training, such as `deployed` returns or `load_network`
     data: a dataset, or its name
     loss, metric: as in `simulate`
+
     Classification: `confusion` has a row for each true class, a column for each answer; `by_class` has the share of
     right answers. Multi-label: `by_class` has each label's F1. A class without examples has None.
     """

@@ -22,15 +22,15 @@ DOUBLE_ROUNDS = 10
 ZEROS = bytes(2**18)  # fits a CPU's cache; the key stream is what the cipher makes of zeros
 
 
-def key_stream(key: bytes, nonce: bytes, count: int, device: torch.device) -> Tensor:
-    """(count,) words of 32 bits as int32: little-endian, from block 0 on."""
+def key_stream(key: bytes, nonce: bytes, count: int, device: torch.device, block: int = 0) -> Tensor:
+    """(count,) words of 32 bits as int32: little-endian, from this block of 16 words on."""
     if device.type == "cpu":
-        return by_library(key, nonce, count)
+        return by_library(key, nonce, count, block)
     if device.type == "cuda" and _has_triton():
         from fedvote.randomness.chacha20_kernel import by_kernel
 
-        return by_kernel(first_block(key, nonce).to(device), count)
-    return in_tensors(first_block(key, nonce).to(device), count)
+        return by_kernel(first_block(key, nonce, block).to(device), count)
+    return in_tensors(first_block(key, nonce, block).to(device), count)
 
 
 @cache
@@ -38,8 +38,8 @@ def _has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def by_library(key: bytes, nonce: bytes, count: int) -> Tensor:
-    cipher = Cipher(ChaCha20(key, bytes(4) + nonce), mode=None).encryptor()
+def by_library(key: bytes, nonce: bytes, count: int, block: int = 0) -> Tensor:
+    cipher = Cipher(ChaCha20(key, block.to_bytes(4, "little") + nonce), mode=None).encryptor()
     words = np.empty(count, np.int32)
     stream = words.data.cast("B")
     for start in range(0, len(stream), len(ZEROS)):
@@ -48,9 +48,9 @@ def by_library(key: bytes, nonce: bytes, count: int) -> Tensor:
     return torch.from_numpy(words)
 
 
-def first_block(key: bytes, nonce: bytes) -> Tensor:
-    """(16,) the cipher's state before block 0: constants, key, counter, nonce."""
-    words = [CONSTANTS, *(np.frombuffer(part, np.int32) for part in (key, bytes(4), nonce))]
+def first_block(key: bytes, nonce: bytes, block: int = 0) -> Tensor:
+    """(16,) the cipher's state before a block: constants, key, counter, nonce."""
+    words = [CONSTANTS, *(np.frombuffer(part, np.int32) for part in (key, block.to_bytes(4, "little"), nonce))]
     return torch.from_numpy(np.concatenate(words))
 
 

@@ -74,7 +74,8 @@ class Reputation(ABC):
         return {}
 
     @abstractmethod
-    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict: ...
+    def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
+        """The weights of a round's ballots, and the next memory, with the names and shapes of `init`."""
 
     def heads(self, ballots: Ballots) -> Tensor:
         """(K,) ones: one client, one vote."""

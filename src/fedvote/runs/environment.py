@@ -14,7 +14,10 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("numpy", "constriction", "scikit-learn", "numba", "zstandard", "flwr", "onnx", "onnxruntime")
+PACKAGES = (
+    "numpy", "constriction", "scikit-learn", "numba", "zstandard", "flwr", "onnx", "onnxruntime", "cryptography",
+    "dp-accounting",
+)  # fmt: skip
 
 ENVIRONMENT = ("fedvote", "commit", "python", "torch", "device", "threads")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from fedvote.errors import WireError
+from fedvote.secure.answered import Answered
 from fedvote.secure.masks import add_masks, check_of
 from fedvote.secure.messages import (
     MaskedBallot,
@@ -25,37 +24,27 @@ from fedvote.secure.session import Session, Terms, sign
 from fedvote.secure.shamir import BYTES, Entropy, random_number, share
 from fedvote.secure.signed_keys import Witness
 
-SESSIONS = 3  # of one round that a client helps in: an honest server may have to start again
-
-
-@dataclass(frozen=True)
-class Answered:
-    """The requests that a client has answered, one a session, so that it answers no second one.
-
-    A second list of voters would reveal both kinds of shares of one client. The same list with other bundles would
-    reveal two own seeds of one client: of two ballots that it sent in one session.
-    """
-
-    lists: Mapping[str, str] = field(default_factory=dict)  # "round/session" -> hash of the request
-
-    def answering(self, session: Session, request: bytes) -> Answered:
-        """With one more request; WireError if it must not be answered. The same request may come again."""
-        prefix, listed = f"{session.round}/", hashlib.sha256(request).hexdigest()
-        name = prefix + session.id.hex()
-        if self.lists.get(name, listed) != listed:
-            raise WireError("a second request in one session: two kinds of shares, or of seeds, would unmask a ballot")
-        earlier = [other for other in self.lists if other.startswith(prefix) and other != name]
-        if len(earlier) >= SESSIONS:
-            raise WireError(f"a session of round {session.round} beyond the {SESSIONS} that a client helps in")
-        recent = {n: v for n, v in self.lists.items() if int(n.partition("/")[0]) >= session.round - 1}
-        return Answered({**recent, name: listed})
-
 
 def mask_ballot(
-    key: KeyPair, client: int, opening: bytes, terms: Terms, numbers_n: Tensor, entropy: Entropy, witness: Witness
+    key: KeyPair,
+    client: int,
+    opening: bytes,
+    terms: Terms,
+    trained: tuple[int, bytes],
+    numbers_n: Tensor,
+    entropy: Entropy,
+    witness: Witness,
 ) -> bytes:
-    """The answer to an opening: the masked ballot, and sealed shares of its seeds."""
+    """The answer to an opening: the masked ballot, and sealed shares of its seeds.
+
+    `trained`: the round, and a hash of the broadcast, that this client has trained from.
+    """
     session, keys = read_opening(opening, terms, client)
+    if (session.round, session.broadcast) != trained:
+        raise WireError(
+            f"a session of round {session.round}, with another round or broadcast than this client was sent to train "
+            f"from in round {trained[0]}: the server shows clients different things"
+        )
     if numbers_n.shape != (terms.count,):
         raise WireError(f"a ballot of shape {tuple(numbers_n.shape)}, expected {terms.count} whole numbers")
     secrets = _secrets(key, session, client, keys, witness)
@@ -69,7 +58,7 @@ def mask_ballot(
     helpers = list(range(1, session.degree + 1))
     shares = [share(seed, helpers, session.threshold, entropy) for seed in (own_seed, *seeds.values())]
     bundles = {
-        helper: seal(secrets[helper], session.id, client, helper, b"".join(map(_written, column)))
+        helper: seal(secrets[helper], session.id, client, helper, b"".join(map(_written, column)), entropy)
         for helper, column in zip(session.neighbours[client], zip(*shares, strict=True), strict=True)
     }
     checks = [check_of(seed) for seed in (own_seed, *seeds.values())]
@@ -82,7 +71,7 @@ def help_unmask(
     """The answer to a list of voters: shares of voters' own seeds, and of their seeds with clients that are missing."""
     session, keys, voters, bundles = read_voters(request, terms, client)
     session.check_voters(voters)
-    answered = answered.answering(session, request)
+    answered = answered.answering(session, request, voters)
     secrets = _secrets(key, session, client, keys, witness)
     shares: dict[int, list[int]] = {}
     for voter, sealed in bundles.items():

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from fedvote.randomness import Key
-from fedvote.secure.client_steps import Answered, help_unmask, mask_ballot
+from fedvote.secure.answered import Answered
+from fedvote.secure.client_steps import help_unmask, mask_ballot
 from fedvote.secure.messages import AROUND, SignedKey, ballot_bytes, bundle_bytes, helped, missing
 from fedvote.secure.pairwise import KEY_BYTES, KeyPair
 from fedvote.secure.server_steps import MaskedTally
-from fedvote.secure.session import NONCE_BYTES, Session
+from fedvote.secure.session import HASH_BYTES, NONCE_BYTES, Session
 from fedvote.secure.shamir import BYTES, Entropy
 from fedvote.secure.signed_keys import Witness
 
@@ -60,7 +61,8 @@ def tally(
     server, up, down = MaskedTally(session, {c: SignedKey(pairs[c].public) for c in session.cohort}, device), 0, 0
     for client, numbers_n in ballots:
         opening = server.opening(client)
-        frame = mask_ballot(pairs[client], client, opening, session.terms, numbers_n, entropy(client), Witness())
+        key, trained = pairs[client], (session.round, session.broadcast)
+        frame = mask_ballot(key, client, opening, session.terms, trained, numbers_n, entropy(client), Witness())
         server.add(frame, client)
         up, down = up + len(frame), down + len(opening)
     down += sum(len(server.opening(client)) for client in session.cohort if client not in server.voters)
@@ -76,9 +78,9 @@ def tally(
 
 def bytes_of(session: Session, voters: frozenset[int]) -> Sent:
     """The bytes that `tally` takes, without making any mask. Without enough voters nobody is asked to unmask."""
-    opening = NONCE_BYTES + 4 * (1 + len(session.cohort)) + (1 + session.degree) * (KEY_BYTES + 2)
+    opening = NONCE_BYTES + HASH_BYTES + 4 * (1 + len(session.cohort)) + (1 + session.degree) * (KEY_BYTES + 2)
     up, down = len(voters) * ballot_bytes(session), len(session.cohort) * (AROUND + opening)
-    if len(voters) < session.terms.minimum:
+    if len(voters) < session.fewest:
         return Sent(up, down)
     down += len(session.cohort) * (AROUND + opening + len(session.cohort))
     for client in session.cohort:

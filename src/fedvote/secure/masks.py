@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-import torch
 from torch import Tensor
 
-from fedvote.randomness.chacha20 import NONCE_BYTES, key_stream
-from fedvote.secure.planes import add
+from fedvote.randomness.chacha20 import NONCE_BYTES, WORDS, key_stream
+from fedvote.secure.planes import add_piece, pieces
 from fedvote.secure.shamir import BYTES
+from fedvote.system.threads import on_every_core
 
 CHECK_BYTES = 8  # of a seed's hash: the server notices seeds that are put together from wrong shares
 
 
-def mask(seed: int, bits: int, words: int, device: torch.device) -> Tensor:
-    """(bits, words) G(seed): uniform for all who do not know the seed."""
-    key = _hash(b"mask", seed)
-    planes = (key_stream(key, plane.to_bytes(NONCE_BYTES, "little"), words, device) for plane in range(bits))
-    return torch.stack(list(planes))
-
-
 def add_masks(planes_MW: Tensor, seeds: Iterable[tuple[int, int]]) -> None:
-    """Add the masks of (seed, sign) modulo 2^M, in place."""
-    bits, words = planes_MW.shape
-    for seed, sign in seeds:
-        add(planes_MW, mask(seed, bits, words, planes_MW.device), sign)
+    """Add the masks of (seed, sign) modulo 2^M, in place: piece by piece, on all cores."""
+    added = list(seeds)
+    plus, minus = ([_hash(b"mask", seed) for seed, its in added if its == sign] for sign in (1, -1))
+    starts = pieces(planes_MW)
+
+    def one(start: int) -> None:
+        piece_MP = planes_MW[:, start : start + starts.step]
+        _add_streams(piece_MP, plus, start)
+        # a - b = ~(~a + b)
+        _add_streams(piece_MP.bitwise_not_(), minus, start)
+        piece_MP.bitwise_not_()
+
+    on_every_core(one, starts)
+
+
+def _add_streams(piece_MP: Tensor, keys: Sequence[bytes], start: int) -> None:
+    """Add G of each key; the piece begins with this word."""
+    bits, words = piece_MP.shape
+    for key in keys:
+        nonces = (plane.to_bytes(NONCE_BYTES, "little") for plane in range(bits))
+        add_piece(piece_MP, [key_stream(key, nonce, words, piece_MP.device, start // WORDS) for nonce in nonces])
 
 
 def check_of(seed: int) -> bytes:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from fedvote.errors import WireError
 from fedvote.secure.masks import CHECK_BYTES
-from fedvote.secure.pairwise import KEY_BYTES, TAG_BYTES
-from fedvote.secure.session import NONCE_BYTES, Session, Terms
+from fedvote.secure.pairwise import KEY_BYTES, SEAL_BYTES
+from fedvote.secure.session import HASH_BYTES, NONCE_BYTES, Session, Terms
 from fedvote.secure.shamir import BYTES
 
 MAGIC, VERSION = b"FVST", 1
@@ -109,22 +109,30 @@ def read_opening(frame: bytes, terms: Terms, client: int) -> tuple[Session, dict
     reading = Reading(read(frame, OPENING, client))
     session, keys = _read_opening(reading, terms, round_of(frame), client)
     reading.end()
-    read(frame, OPENING, client, session.round, session.id)
+    _check_session(frame, session)
     return session, keys
 
 
 def _opening(session: Session, client: int, keys: Mapping[int, SignedKey]) -> bytes:
     cohort = struct.pack(f"<I{len(session.cohort)}I", len(session.cohort), *session.cohort)
-    return session.nonce + cohort + b"".join(keys[other].written() for other in (client, *session.neighbours[client]))
+    known = (keys[other].written() for other in (client, *session.neighbours[client]))
+    return b"".join((session.nonce, session.broadcast, cohort, *known))
 
 
 def _read_opening(reading: Reading, terms: Terms, round: int, client: int) -> tuple[Session, dict[int, SignedKey]]:
-    nonce, (clients,) = reading.take(NONCE_BYTES), struct.unpack("<I", reading.take(4))
+    nonce, broadcast = reading.take(NONCE_BYTES), reading.take(HASH_BYTES)
+    (clients,) = struct.unpack("<I", reading.take(4))
     cohort = struct.unpack(f"<{clients}I", reading.take(4 * clients))
-    session = Session(terms, round, nonce, cohort)
+    session = Session(terms, round, nonce, cohort, broadcast)
     if client not in cohort:
         raise WireError(f"a session without client {client}, whom it was sent to")
     return session, {other: reading.key() for other in (client, *session.neighbours[client])}
+
+
+def _check_session(frame: bytes, session: Session) -> None:
+    """WireError if the server's hash is another than the one of what this client was told."""
+    if HEAD.unpack_from(frame)[5] != session.id[:16]:
+        raise WireError("the server's session is of another configuration, cohort or broadcast than it has told here")
 
 
 # masked ballots
@@ -139,7 +147,7 @@ class MaskedBallot:
 
 def bundle_bytes(session: Session) -> int:
     """Of a sealed bundle: a share of each seed, and the seal."""
-    return BYTES * (1 + session.degree) + TAG_BYTES
+    return BYTES * (1 + session.degree) + SEAL_BYTES
 
 
 def write_ballot(session: Session, client: int, ballot: MaskedBallot) -> bytes:
@@ -163,6 +171,11 @@ def ballot_bytes(session: Session) -> int:
     return AROUND + session.planes_bytes + shares
 
 
+def most_bytes(terms: Terms, clients: int) -> int:
+    """Of any answer in a session of so many clients: a masked ballot has more shares than any other."""
+    return ballot_bytes(Session(terms, 1, bytes(NONCE_BYTES), tuple(range(clients))))
+
+
 # voters, and the shares that they ask for
 
 
@@ -181,7 +194,7 @@ def read_voters(
 ) -> tuple[Session, dict[int, SignedKey], frozenset[int], dict[int, bytes]]:
     reading = Reading(read(frame, VOTERS, client))
     session, keys = _read_opening(reading, terms, round_of(frame), client)
-    read(frame, VOTERS, client, session.round, session.id)
+    _check_session(frame, session)
     marks = reading.take(len(session.cohort))
     voters = frozenset(other for other, mark in zip(session.cohort, marks, strict=True) if mark)
     sealed = {voter: reading.take(bundle_bytes(session)) for voter in helped(session, client, voters)}

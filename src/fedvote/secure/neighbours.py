@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 ALL_PAIRS = 100  # clients up to which all pairs are neighbours by default
 COLLUDING, VANISHING = Fraction(1, 10), Fraction(1, 3)  # shares of the clients that the default graph bears
 LEAK, LOST_ROUND = 2.0**-40, 2.0**-20  # the most that the chances of a leak, and of a lost round, may be
-SHARE_OF_ALL, SHARE_IN_GRAPH = 2 / 3, 2 / 5  # t as a share of the helpers: lower in a graph, where chance picks them
+SHARE_IN_GRAPH = 2 / 5  # t as a share of the helpers: lower than of all pairs, since chance picks them
 
 
 def graph(cohort: Sequence[int], k: int, session: bytes) -> dict[int, list[int]]:
@@ -31,9 +31,20 @@ def graph(cohort: Sequence[int], k: int, session: bytes) -> dict[int, list[int]]
     }
 
 
+def is_connected(neighbours: Mapping[int, Sequence[int]], clients: Collection[int]) -> bool:
+    """Whether masks connect these clients. If not, the masks of each part cancel on their own."""
+    left = set(clients)
+    edge = [left.pop()] if left else []
+    while edge:
+        found = left.intersection(neighbours[edge.pop()])
+        left -= found
+        edge += found
+    return not left
+
+
 def threshold_of(helpers: int, share: float) -> int:
-    """t: the shares of a seed that give it, of so many helpers; at least one."""
-    return max(1, math.floor(share * helpers + 1e-9))
+    """t: the shares of a seed that give it, of so many helpers. At least two: one share alone would be the seed."""
+    return max(min(2, helpers), math.floor(share * helpers + 1e-9))
 
 
 @lru_cache

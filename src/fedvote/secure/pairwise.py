@@ -15,8 +15,8 @@ from fedvote.errors import WireError
 from fedvote.secure.shamir import BYTES, PRIME, Entropy
 
 KEY_BYTES = 32  # of X25519
-TAG_BYTES = 16  # that sealing adds
-ONCE = bytes(12)  # the nonce: every key seals one bundle
+NONCE_BYTES, TAG_BYTES = 12, 16
+SEAL_BYTES = NONCE_BYTES + TAG_BYTES  # that sealing adds
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,20 @@ def pair_seed(secret: bytes, session: bytes, one: int, other: int) -> int:
     return int.from_bytes(_derive(secret, session, names), "little") % PRIME
 
 
-def seal(secret: bytes, session: bytes, sender: int, receiver: int, text: bytes) -> bytes:
-    """Encrypt and authenticate a bundle from one client to another."""
-    return _cipher(secret, session, sender, receiver).encrypt(ONCE, text, session)
+def seal(secret: bytes, session: bytes, sender: int, receiver: int, text: bytes, entropy: Entropy) -> bytes:
+    """Encrypt and authenticate a bundle from one client to another.
+
+    The nonce is random: a client that is asked again in a session seals other shares by the same key.
+    """
+    nonce = entropy(NONCE_BYTES)
+    return nonce + _cipher(secret, session, sender, receiver).encrypt(nonce, text, session)
 
 
 def unseal(secret: bytes, session: bytes, sender: int, receiver: int, sealed: bytes) -> bytes:
     """The bundle; WireError if it is not one from this sender to this receiver in this session."""
     try:
-        return _cipher(secret, session, sender, receiver).decrypt(ONCE, sealed, session)
+        nonce, text = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+        return _cipher(secret, session, sender, receiver).decrypt(nonce, text, session)
     except InvalidTag as error:
         raise WireError(f"a bundle that client {sender} did not seal for client {receiver} in this session") from error
 

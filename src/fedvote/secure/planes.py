@@ -5,6 +5,8 @@ Plane i has bit i of every number, eight numbers a byte, the first number highes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from torch import Tensor
 from fedvote.errors import WireError
 from fedvote.packed import plain
 
-AT_A_TIME = 2**14  # words of a plane: both operands fit a processor's cache
+AT_A_TIME = 2**16  # words of a plane: a sum's planes stay in a processor's cache
 
 
 def words_of(count: int) -> int:
@@ -69,22 +71,26 @@ def from_bytes(payload: bytes, count: int, bits: int, device: torch.device | str
     return planes_MW.to(device)
 
 
-def add(total_MW: Tensor, other_MW: Tensor, sign: int = 1) -> None:
-    """total + other, or total - other, modulo 2^M, in place."""
-    words = total_MW.shape[1]
-    step = AT_A_TIME if total_MW.device.type == "cpu" else max(words, 1)
-    for start in range(0, words, step):
-        _ripple(total_MW[:, start : start + step], other_MW[:, start : start + step], sign)
+def pieces(planes_MW: Tensor) -> range:
+    """The first words of pieces that are added one at a time."""
+    words = planes_MW.shape[1]
+    return range(0, words, AT_A_TIME if planes_MW.device.type == "cpu" else max(words, 1))
 
 
-def _ripple(total_MW: Tensor, other_MW: Tensor, sign: int) -> None:
-    """Add plane by plane with a carry; -b is the complement of b, plus 1."""
-    carry_W = torch.full_like(total_MW[0], 0 if sign > 0 else -1)
-    for a_W, given_W in zip(total_MW, other_MW, strict=True):
-        b_W = given_W if sign > 0 else ~given_W
-        differ_W = a_W ^ b_W
+def add(total_MW: Tensor, other_MW: Tensor) -> None:
+    """total + other modulo 2^M, in place."""
+    starts = pieces(total_MW)
+    for start in starts:
+        cut = slice(start, start + starts.step)
+        add_piece(total_MW[:, cut], other_MW[:, cut].unbind())
+
+
+def add_piece(total_MP: Tensor, planes: Sequence[Tensor]) -> None:
+    """The same for one piece, plane by plane with a carry."""
+    carry_P, differ_P, both_P = total_MP.new_zeros((3, total_MP.shape[1]))
+    for a_P, b_P in zip(total_MP, planes, strict=True):
         # sum = a ^ b ^ c,  carry = a if a == b else c
-        both_W = a_W & b_W
-        a_W.copy_(differ_W ^ carry_W)
-        carry_W &= differ_W
-        carry_W |= both_W
+        torch.bitwise_xor(a_P, b_P, out=differ_P)
+        torch.bitwise_and(a_P, b_P, out=both_P)
+        torch.bitwise_xor(differ_P, carry_P, out=a_P)
+        carry_P.bitwise_and_(differ_P).bitwise_or_(both_P)

@@ -34,9 +34,10 @@ class SecureTally(Secrecy):
         if self.neighbours < 0 or self.neighbours == 1:
             raise ConfigError(f"secure.neighbours is {self.neighbours}, expected 0 (as many as are safe), or 2 or more")
 
-    def terms(self, run: str, codecs: Codecs) -> Terms:
-        """What server and clients agree on, for messages by these codecs."""
-        return Terms(run, count_of(codecs), largest_of(codecs), self.neighbours, self.threshold, self.minimum)
+    def terms(self, run: str, codecs: Codecs, configuration: bytes = b"") -> Terms:
+        """What server and clients agree on, for messages by these codecs; `configuration`: a hash of it."""
+        count, largest = count_of(codecs), largest_of(codecs)
+        return Terms(run, count, largest, self.neighbours, self.threshold, self.minimum, configuration)
 
     def rounds_privately(self, between_machines: bool) -> bool:
         """Whether clients round by numbers that nobody else can draw."""

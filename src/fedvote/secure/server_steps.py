@@ -80,19 +80,18 @@ class MaskedTally:
 
     def _masks_of(self, voter: int) -> list[tuple[int, int]]:
         """(seed, sign) of all masks that a voter's ballot leaves in the sum, to be added to it."""
-        gone = missing(self.session, voter, self.voters)
-        others = self.session.neighbours[voter]
+        places = {other: place for place, other in enumerate(self.session.neighbours[voter], start=1)}
+        answers = {places[helper]: shares for helper, shares in self._shares[voter].items()}
         masks = []
-        for place, other in enumerate((None, *gone)):
-            check = self._checks[voter][0 if other is None else 1 + others.index(other)]
-            seed = self._seed(voter, place, check)
+        for index, other in enumerate((None, *missing(self.session, voter, self.voters))):
+            shares = {place: values[index] for place, values in answers.items()}
+            seed = self._seed(voter, shares, self._checks[voter][0 if other is None else places[other]])
             masks.append((seed, -1 if other is None else -sign(voter, other)))
         return masks
 
-    def _seed(self, voter: int, place: int, check: bytes) -> int:
-        """A seed of a voter, from its helpers' shares at this place of their answers."""
+    def _seed(self, voter: int, shares: Mapping[int, int], check: bytes) -> int:
+        """A seed of a voter, from its helpers' shares by their places."""
         helpers = self.session.neighbours[voter]
-        shares = {1 + helpers.index(helper): values[place] for helper, values in self._shares[voter].items()}
         try:
             seed, wrong = recover(shares, self.session.threshold, lambda seed: check_of(seed) == check)
         except WireError as error:

@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fedvote.errors import WireError
-from fedvote.secure.neighbours import (
-    SHARE_IN_GRAPH,
-    SHARE_OF_ALL,
-    default_degree,
-    graph,
-    threshold_of,
-)
+from fedvote.secure.neighbours import SHARE_IN_GRAPH, default_degree, graph, is_connected, threshold_of
 from fedvote.secure.planes import bits_for, nbytes
 
 NONCE_BYTES = 16
+HASH_BYTES = 32
+MOST_BITS = 31  # of a sum: it is an int32
 TERMS = struct.Struct("<IQIIdI")
+LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,7 @@ class Terms:
     neighbours: int = 0  # of each client; 0: all, or as many as a large cohort needs
     threshold: float = 0.0  # share of a client's helpers that can unmask it; 0: 2/3 of all, 2/5 in a graph
     minimum: int = 3  # ballots in a tally
+    configuration: bytes = b""  # a hash of it
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,13 @@ class Session:
     round: int
     nonce: bytes
     cohort: tuple[int, ...]  # clients of the round that have keys, in ascending order
+    broadcast: bytes = bytes(HASH_BYTES)  # a hash of what all clients start from: see broadcast_hash.py
 
     def __post_init__(self) -> None:
         if len(self.nonce) != NONCE_BYTES or list(self.cohort) != sorted(set(self.cohort)):
             raise WireError("a session needs a nonce of 16 bytes, and its clients in ascending order")
+        if self.bits > MOST_BITS:
+            raise WireError(f"sums of {self.bits} bits, expected at most {MOST_BITS}: draw a smaller cohort")
         if len(self.cohort) < self.terms.minimum:
             raise WireError(
                 f"a session of {len(self.cohort)} clients, expected secure.minimum = {self.terms.minimum} or more"
@@ -51,11 +52,12 @@ class Session:
 
     @cached_property
     def id(self) -> bytes:
-        """S: a hash of everything that the session depends on."""
+        """S: a hash of everything that the session depends on. Clients with different views have no mask in common."""
         terms = self.terms
         numbers = TERMS.pack(self.round, terms.count, self.bits, self.degree, terms.threshold, terms.minimum)
         cohort = struct.pack(f"<{len(self.cohort)}I", *self.cohort)
-        return hashlib.sha256(b"\0".join((terms.run.encode(), numbers, self.nonce, cohort))).digest()
+        parts = (terms.run.encode(), terms.configuration, numbers, self.nonce, self.broadcast, cohort)
+        return hashlib.sha256(b"".join(LENGTH.pack(len(part)) + part for part in parts)).digest()
 
     @property
     def bits(self) -> int:
@@ -70,10 +72,21 @@ class Session:
         return others if wanted >= others else wanted - wanted % 2
 
     @property
+    def all_pairs(self) -> bool:
+        return self.degree == len(self.cohort) - 1
+
+    @property
     def threshold(self) -> int:
-        """t: shares that give a seed."""
-        usual = SHARE_OF_ALL if self.degree == len(self.cohort) - 1 else SHARE_IN_GRAPH
-        return threshold_of(self.degree, self.terms.threshold or usual)
+        """t: shares that give a seed. By default a third of the cohort may vanish, or in a graph 3/5 of the helpers."""
+        if self.terms.threshold or not self.all_pairs:
+            return threshold_of(self.degree, self.terms.threshold or SHARE_IN_GRAPH)
+        return max(self.degree - len(self.cohort) // 3, threshold_of(self.degree, 0))
+
+    @property
+    def fewest(self) -> int:
+        """Voters of a tally. With less than two thirds, lists that differ by helper could unmask a ballot."""
+        is_low = 0 < self.terms.threshold <= 0.5  # no list would be safe then
+        return max(self.terms.minimum, 0 if is_low else len(self.cohort) - len(self.cohort) // 3)
 
     @cached_property
     def neighbours(self) -> Mapping[int, list[int]]:
@@ -83,6 +96,12 @@ class Session:
         """WireError if a tally of these voters would tell too much about each."""
         if len(voters) < self.terms.minimum:
             raise WireError(f"a tally of {len(voters)} ballots, expected secure.minimum = {self.terms.minimum} or more")
+        if len(voters) < self.fewest:
+            raise WireError(
+                f"a tally of {len(voters)} ballots, expected {self.fewest} or more: two thirds of the cohort"
+            )
+        if not self.all_pairs and not is_connected(self.neighbours, voters):
+            raise WireError(f"{len(voters)} voters that no masks connect: their tally would fall apart into several")
 
     @property
     def planes_bytes(self) -> int:

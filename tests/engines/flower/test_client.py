@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from fedvote.engines.flower.client import NODE_KEYS, take_turn
+from fedvote.engines.flower.client import take_turn
+from fedvote.engines.flower.client_options import NODE_KEYS
 from fedvote.engines.flower.local_data import servers_site
 from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.server import Server

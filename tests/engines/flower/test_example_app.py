@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import tomllib
 from pathlib import Path
@@ -98,6 +100,22 @@ def test_the_app_follows_the_conventions_of_flowers_hub(tmp_path: Path) -> None:
         assert (EXAMPLE / "federation" / file).is_file()
 
 
-def test_plain_flwr_run_starts_as_many_nodes_as_the_app_has_clients() -> None:
-    config = read(str(EXAMPLE / "federation" / "federation.toml"))
-    assert config.federation.clients == 10  # Flower's default number of simulated nodes
+def commands() -> list[str]:
+    """The commands of the README that start Flower's simulation, a line each."""
+    text = (EXAMPLE / "README.md").read_text().replace("\\\n", " ")
+    return re.findall(r"^flwr run \. local .*$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_flowers_simulation_is_asked_for_a_node_for_each_client(command: str) -> None:
+    """It would start two; and the settings of the command are read."""
+    settings = re.findall(r"set='([^']*)'", command)
+    config = read(str(EXAMPLE / "federation" / "federation.toml"), shlex.split(" ".join(settings)))
+    assert re.findall(r"num-supernodes=(\d+)", command) == [str(config.federation.clients)]
+
+
+def test_a_partitioner_of_flower_datasets_divides_the_apps_data(tmp_path: Path) -> None:
+    pytest.importorskip("flwr_datasets", reason="the extra `flwr-datasets` is not installed")
+    chosen = f"{SMALL} rounds=1 local.steps=2 partition=flwr:DirichletPartitioner partition.options.alpha=0.5"
+    serve(at_once(3), {"experiment": "federation.toml", "out": str(tmp_path), "set": chosen}, EXAMPLE / "federation")
+    assert '"counted": [0, 1, 2]' in (tmp_path / "metrics.jsonl").read_text()

@@ -44,6 +44,18 @@ def test_a_late_ballot_changes_the_next_state_and_not_its_own_round(tmp_path: Pa
     assert without[1]["vote_weight"][3] != counted[1]["vote_weight"][3] > 0
 
 
+def test_few_levels_keep_the_broadcast_after_a_late_ballot_short(tmp_path: Path) -> None:
+    """Without them it is on the grid of 4097 levels, and takes many times the bits."""
+
+    def bits(name: str, *settings: str) -> float:
+        *_, third = run(tmp_path / name, {3: LATE}, *QUICK, *settings)
+        return float(third["downlink_bits_per_weight"])
+
+    refused, on_grid = bits("refused"), bits("grid", "flower.late_rounds=1")
+    few = bits("few", "flower.late_rounds=1", "method.levels=5")
+    assert on_grid > 3 * refused and few < refused
+
+
 def test_a_ballot_that_is_too_late_is_refused(tmp_path: Path) -> None:
     config = ("rounds=5", *QUICK, "flower.late_rounds=1", "flower.deadline=20")
     records = run(tmp_path, {3: in_round(1, after(3.2))}, *config)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import traceback
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+from flwr.app import Context, RecordDict
 
 from fedvote.cli import main
 from fedvote.engines.flower.client_log import summary
 from fedvote.engines.flower.local_federation import free_port
 from fedvote.engines.flower.log_lines import json_line, log_of
 from fedvote.engines.flower.metrics_page import RunNumbers, serve_page
-from fedvote.engines.flower.server_app import _options, serve
+from fedvote.engines.flower.server import NoQuorum
+from fedvote.engines.flower.server_app import _options, make, serve
 from fedvote.errors import ConfigError
 from fedvote.runs.toml_tables import as_table, to_toml
-from tests.engines.flower.grid import after, elect, grid_of, small
+from tests.engines.flower.grid import after, elect, grid_of, run, small
 
 RECORD = {
     "round": 1, "accuracy": 0.5, "seconds": 2.0, "uplink_bytes": 30, "downlink_bytes": 7, "counted": [0, 1],
@@ -97,3 +100,21 @@ def test_a_damaged_client_log_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("[1]\n")
     with pytest.raises(ConfigError, match="is no client's log"):
         summary(tmp_path / "log")
+
+
+def test_a_mistake_of_the_job_shows_no_frame_of_fedvote_but_the_apps_own() -> None:
+    """Flower prints the traceback of what the app raises: the sentence is not to drown in it."""
+    context = Context(1, 1, {}, RecordDict(), {"set": "federation.cleints=3"})
+    with pytest.raises(ConfigError, match="did you mean clients") as raised:
+        make()(grid_of(3), context)
+    files = [Path(frame.filename).name for frame in traceback.extract_tb(raised.value.__traceback__)]
+    assert files[-1] == "server_app.py" and not {"config.py", "toml_tables.py"}.intersection(files)
+
+
+def test_a_mistake_of_a_client_is_one_sentence_in_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grid = grid_of(4)
+    grid.node_config = {"data": str(tmp_path / "nowhere")}
+    with pytest.raises(NoQuorum):
+        run(tmp_path / "run", {}, "rounds=1", grid=grid)
+    said = capsys.readouterr().err
+    assert "fedvote: there is no" in said and "Traceback" not in said

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fedvote
+from fedvote.engines.flower.client_options import NODE_KEYS
 from fedvote.engines.flower.server_app import serve
 from fedvote.errors import ConfigError
 from fedvote.runs.toml_tables import as_table, to_toml
@@ -94,6 +95,17 @@ def test_the_container_is_made_by_the_script_and_the_compose_file_builds_the_con
     assert "examples/service/install.sh --prefix /srv/fedvote" in container and "USER fedvote" in container
     assert compose.count("dockerfile: examples/service/Containerfile") == len(re.findall(r"^    image:", compose, re.M))
     assert "FLWR_TELEMETRY_ENABLED=0" in container
+    copied = [source for line in re.findall(r"^COPY (.*) \S+$", container, re.M) for source in line.split()]
+    assert "src" in copied and all((SERVICE.parents[1] / source).exists() for source in copied)
+    assert not {".", "examples", "examples/service"}.intersection(copied)  # `state` has keys: it stays out of the image
+
+
+def test_the_services_of_the_compose_file_are_given_options_that_the_programs_know() -> None:
+    compose = (SERVICE / "compose.yaml").read_text()
+    client = re.sub(r"\s+", " ", compose[compose.index("fedvote deploy client") : compose.index("volumes", 900)])
+    node = re.findall(r"(\w+)=\"/srv/fedvote/state", client)
+    assert set(node) <= set(NODE_KEYS) and len(node) == 3
+    assert {"--superlink", "--root-certificates", "--auth-supernode-private-key"} <= set(client.split())
 
 
 def test_a_run_goes_on_under_another_version_or_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -36,9 +36,10 @@ def test_every_client_has_its_last_vote_and_its_failures(folder: Path) -> None:
 
 
 def test_one_sentence_says_how_the_run_stands(folder: Path) -> None:
-    assert headline(folder, now=1030) == (
-        "round 3, closed 30 s ago with 2 of 3 ballots, accuracy 75.0%; 0.5 MB of frames so far"
-    )
+    said = "closed 30 s ago with 2 of 3 ballots, accuracy 75.0%; frames so far: up 0.4 MB, down 0.1 MB"
+    assert headline(folder, now=1030) == f"round 3, {said}"
+    (folder / "config.toml").write_text("rounds = 5\n")
+    assert headline(folder, now=1030) == f"round 3 of 5, {said}"
     assert seconds_since_last_round(folder, now=1030) == 30
 
 

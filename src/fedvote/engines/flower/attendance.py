@@ -24,6 +24,7 @@ class Attendance:
     roster: Roster
     clock: Callable[[], float]
     online: dict[int, int] = field(default_factory=dict)  # client -> node
+    public_keys: dict[int, bytes] = field(default_factory=dict)  # client -> its node's, as PEM; empty without keys
     strangers: list[str] = field(default_factory=list)  # identities of nodes that are online but have no vote
     away: set[int] = field(default_factory=set)  # clients that did not vote in their last round
     _looked: float = NEVER
@@ -42,6 +43,8 @@ class Attendance:
             self.roster = roster
             save_roster(self.folder, roster)
         self.online, self.strangers = roster.present(nodes), roster.strangers(nodes)
+        by_node = {node.node_id: node.public_key for node in nodes}
+        self.public_keys = {client: by_node[node] for client, node in self.online.items()}
 
     def unseen(self) -> float:
         """Seconds since the last look: all loops of the server look, so this is a sign of life."""

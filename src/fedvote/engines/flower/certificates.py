@@ -86,7 +86,7 @@ def _new(*paths: Path) -> None:
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     for path in paths:
         if path.exists():
-            raise ConfigError(f"{path} exists already: delete it, or choose another folder")
+            raise ConfigError(f"{path} exists already: delete it, or choose another path")
 
 
 def _name(text: str) -> x509.Name:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from flwr.app import Context, UserConfig
+from flwr.app import Context
 
 from fedvote.core import Examples
 from fedvote.core import Message as Broadcast
 from fedvote.engines.flower.client_memory import Memory
+from fedvote.engines.flower.client_options import check_keys
 from fedvote.engines.flower.local_data import clients_site
 from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.tasks import Task
-from fedvote.engines.flower.voter import Voter, rounding_secret
+from fedvote.engines.flower.voter import Voter, check_demand, rounding_secret
 from fedvote.errors import ConfigError, DataError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
@@ -26,16 +27,14 @@ from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
 from fedvote.wire import Codecs, frames, write
 
-NODE_KEYS = ("data", "memory", "device", "log", "key", "keys")
-FLOWERS_KEYS = ("partition-id", "num-partitions")  # given to every node by Flower's simulation
-
 
 def take_turn(task: Task, context: Context) -> bytes:
     """Train from the broadcast on this machine's data; returns the frame for the server."""
     node = context.node_config
-    _check_keys(node)
+    check_keys(node)
     federation, train = site(task.problem, task.client, str(node.get("data", "")), str(node.get("device", "auto")))
     secure = federation.plan.secure
+    check_demand(node, secure)
     key = Key(federation.plan.seed, task.round, task.client, rounding_secret(secure, task.secret))
     round = Round(federation.method, federation.placed(), key, secure.sums_alone)
     memory = Memory(context.state, memory_file(node, task))
@@ -55,15 +54,16 @@ def take_turn(task: Task, context: Context) -> bytes:
             outgoing = round.tamper(federation.plan.attack, broadcast, honest, federation.hostile) or outgoing
             (frame,) = frames(outgoing)
         if isinstance(secure, SecureTally):
-            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0))
+            return Voter(task, context, secure, round.wire.summed).ballot(outgoing.row(0), broadcast)
         return frame
 
 
 def answer_query(task: Task, context: Context) -> bytes:
     """The answer to a message of a secure tally that is not a task: this client's key, or shares."""
     node = context.node_config
-    _check_keys(node)
+    check_keys(node)
     secure, codecs = _tallied(task.problem, task.client, str(node.get("data", "")))
+    check_demand(node, secure)
     return Voter(task, context, secure, codecs).answer()
 
 
@@ -75,13 +75,6 @@ def _tallied(problem: Problem, client: int, where: str) -> tuple[SecureTally, Co
     if not isinstance(secure, SecureTally):
         raise ConfigError("the server asks for a secure tally, but its configuration has none: ask its operator")
     return secure, federation.method.wire(federation.network).summed
-
-
-def _check_keys(node: UserConfig) -> None:
-    if unknown := node.keys() - {*NODE_KEYS, *FLOWERS_KEYS}:
-        raise ConfigError(
-            f"the node's configuration has no key {', '.join(sorted(unknown))}; known: {', '.join(NODE_KEYS)}"
-        )
 
 
 def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcast | None:

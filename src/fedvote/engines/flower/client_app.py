@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from fedvote.engines.flower.client_log import EVALUATION, TALLY, VOTE, note_turn
 from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.replies import Ballot, Refusal, reply_message
 from fedvote.engines.flower.tasks import Task, read_task
-from fedvote.errors import NoProblemError, NoReferenceError
+from fedvote.errors import FedVoteError, NoProblemError, NoReferenceError
 
 app = ClientApp()
 
@@ -53,7 +54,10 @@ def _answer(turn: Callable[[Task, Context], bytes], what: str, message: Message,
     except NoProblemError:
         outcome, about["error"] = Refusal("no-problem"), "NoProblemError"
     except Exception as error:
-        traceback.print_exc()
+        if isinstance(error, FedVoteError):
+            print(f"fedvote: {error}", file=sys.stderr, flush=True)
+        else:
+            traceback.print_exc()
         outcome, about["error"] = Refusal("failed", type(error).__name__), f"{type(error).__name__}: {error}"
     note_turn(log, **{"run": "", "round": 0, "what": what, **about, "seconds": time.perf_counter() - began})
     return reply_message(outcome, message)

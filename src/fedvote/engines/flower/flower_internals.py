@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
-from flwr.app import Array, Context, Message, RecordDict
+from flwr.app import Array, Context, Message, RecordDict, UserConfig
 from flwr.app.message.arraychunk import ArrayChunk
 from flwr.common.constant import ErrorCode
 from flwr.supercore.inflatable.inflatable_object import (
@@ -46,9 +46,21 @@ __all__ = [  # ErrorCode: the numbers in `flwr.app.Error`, which the public modu
     "inflated_nbytes",
     "message_nbytes",
     "node_connection",
+    "read_node_config",
     "register",
     "take_task",
 ]
+
+
+def read_node_config(text: str) -> UserConfig:
+    """The values in a node's `--node-config`; ValueError if it is not of Flower's form."""
+    from click import ClickException
+    from flwr.common.config import parse_config_args
+
+    try:
+        return parse_config_args([text] if text else None)
+    except ClickException as error:
+        raise ValueError(error.message) from error
 
 
 def message_nbytes(message: Message) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 from flwr.app import ConfigRecord, RecordDict
 
@@ -37,6 +37,11 @@ class Problem:
     task: core.Task = "classification"
     names: tuple[str, ...] = ()  # of the classes; empty: 0, 1, ...
 
+    @property
+    def hash(self) -> bytes:
+        """Of a secure tally's sessions: clients that were told different things have no session in common."""
+        return sha256(_text(problem_record(self))).digest()
+
 
 def problem_record(problem: Problem, whole: bool = True) -> ConfigRecord:
     """A problem as a record: the whole, or its digest."""
@@ -62,7 +67,11 @@ def problem_record(problem: Problem, whole: bool = True) -> ConfigRecord:
 
 def digest_of(record: ConfigRecord) -> str:
     """BLAKE2b of the record's fields as JSON, sorted by name, in hexadecimal."""
-    return blake2b(json.dumps(dict(record), sort_keys=True).encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(_text(record), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _text(record: ConfigRecord) -> bytes:
+    return json.dumps(dict(record), sort_keys=True).encode()
 
 
 def receive_problem(content: RecordDict, state: RecordDict) -> Problem:

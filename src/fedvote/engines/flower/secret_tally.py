@@ -1,7 +1,8 @@
 """The server's part of a secure tally over Flower: it collects keys, opens sessions, and has their sums unmasked.
 
 A session has the clients of the cohort whose keys are here when the round begins. A client that did not vote is asked
-for its key again before its next round: it may have lost the old one.
+for its key again before its next round: it may have lost the old one. A key that other clients would refuse is refused
+here, so that its client misses the round, and not all others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from flwr.app import MessageType
 
 from fedvote.engines.flower.asking import Asker
@@ -19,14 +23,17 @@ from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.mailbox import Mailbox, SendError
 from fedvote.engines.flower.poll import TRIES, Poll
 from fedvote.engines.flower.replies import Ballot
+from fedvote.engines.flower.roster import identity_of
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.engines.flower.tasks import Task
 from fedvote.errors import FedVoteError, WireError
 from fedvote.plan import FlowerOptions
+from fedvote.secure.broadcast_hash import hash_of
 from fedvote.secure.messages import SignedKey
+from fedvote.secure.pairwise import KeyPair
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.secure.session import NONCE_BYTES, Session, Terms
-from fedvote.secure.signed_keys import read_key
+from fedvote.secure.signed_keys import RosterPublicKey, Witness, read_key
 from fedvote.secure.whole_numbers import to_sums
 
 
@@ -66,11 +73,13 @@ class SecretTally:
     def open(self, round: ServerRound) -> tuple[ServerRound, Poll]:
         """The round and the poll of a session: of the clients that have sent keys."""
         cohort = self._with_keys(round.number, round.cohort)
-        session = Session(self.terms, round.number, os.urandom(NONCE_BYTES), tuple(cohort))
+        start = hash_of(round.round.method.broadcast(round.before))
+        session = Session(self.terms, round.number, os.urandom(NONCE_BYTES), tuple(cohort), start)
         round = replace(round, tally=MaskedTally(session, {client: self.keys[client] for client in cohort}))
-        silent = self.attendance.online.keys() & set(round.cohort) - set(cohort)
-        poll = Poll(round.number, cohort, self.rules, round.cast, least=self.terms.minimum)
-        poll.failed = dict.fromkeys(sorted(silent), "it sent no key for the secure tally")
+        absent = sorted(self.attendance.online.keys() & set(round.cohort) - set(cohort))
+        poll = Poll(round.number, cohort, self.rules, round.cast, least=session.fewest)
+        why = {True: "its key for the secure tally is not signed", False: "it sent no key for the secure tally"}
+        poll.failed = {client: why[client in self.keys] for client in absent}
         return round, poll
 
     def _with_keys(self, round: int, cohort: Sequence[int]) -> list[int]:
@@ -79,7 +88,10 @@ class SecretTally:
         began = self.clock()
 
         def here() -> list[int]:
-            return sorted(set(cohort) & self.keys.keys())
+            """Those with signed keys, if they are enough: clients that check signatures refuse all others."""
+            found = sorted(set(cohort) & self.keys.keys())
+            signed = [client for client in found if self.keys[client].signature]
+            return signed if len(signed) >= least else found
 
         asked = Exchange(round, lambda: set(cohort) - self.keys.keys(), lambda _: b"", self._take_key)
         while True:
@@ -120,7 +132,12 @@ class SecretTally:
             self.keys.pop(client, None)
 
     def _take_key(self, frame: bytes, client: int) -> None:
-        self.keys[client] = read_key(frame, client)
+        key = read_key(frame, client)
+        KeyPair.draw(os.urandom).secret_with(key.public)  # or WireError
+        Witness().check(self.terms.run, {**self.keys, client: key})
+        if key.signature and (pem := self.attendance.public_keys.get(client)):
+            Witness(_roster_of(pem)).check(self.terms.run, {client: key})
+        self.keys[client] = key
 
     def _exchange(self, asked: Exchange, is_enough: Callable[[], bool], grace: float) -> None:
         """Ask and hear until all have answered, or enough and no other for a grace, or nobody can, or the deadline."""
@@ -165,3 +182,12 @@ class SecretTally:
             except WireError:
                 asked.tries[reply.request.client] = TRIES
         return taken
+
+
+def _roster_of(pem: bytes) -> dict[str, RosterPublicKey]:
+    """A roster of one node, by its public key; WireError if it is none that signs."""
+    try:
+        public = load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise WireError(f"a signed key of a node whose own public key cannot be read ({error})") from error
+    return {identity_of(public): cast(RosterPublicKey, public)}

@@ -41,6 +41,7 @@ from fedvote.runs.config import Config
 from fedvote.runs.folder import RUN_NAME, own_files
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.secure import SecureTally
+from fedvote.secure.messages import most_bytes
 from fedvote.system.atomic_file import write
 
 
@@ -89,8 +90,12 @@ class Server:
         calibration = federation.calibration()
         snapshot = (since or Snapshot(0, federation.start().state, {})).to(federation.device)
         round = Round(federation.method, network, federation.key(snapshot.round + 1))
-        self.mailbox = Mailbox(self.grid, round.largest_ballot(snapshot.state))
-        self.asker = Asker(self.mailbox, problem(federation, self.config, self.folder), self.config.flower.deadline)
+        description, limit = problem(federation, self.config, self.folder), round.largest_ballot(snapshot.state)
+        if isinstance(secure := federation.plan.secure, SecureTally):
+            terms = secure.terms(description.run, round.wire.summed, description.hash)
+            limit = max(limit, most_bytes(terms, federation.plan.cohort))
+        self.mailbox = Mailbox(self.grid, limit)
+        self.asker = Asker(self.mailbox, description, self.config.flower.deadline)
         self.attendance.away = {int(c) for name in ("absent", "failed") for c in snapshot.record.get(name, ())}
 
         def evaluate(snapshot: Snapshot) -> dict[str, Any]:
@@ -100,8 +105,7 @@ class Server:
             answers = Mailbox(self.grid, self.mailbox.limit, informed=self.mailbox.informed)
             self.jury = Jury(federation, self.asker.problem, answers, self.config.flower, self.clock, self.sleep)
 
-        if isinstance(secure := federation.plan.secure, SecureTally):
-            terms = secure.terms(self.asker.problem.run, round.wire.summed)
+        if isinstance(secure, SecureTally):
             rules = self.config.flower
             self.secret_tally = SecretTally(terms, self.asker, rules, self.attendance, self.clock, self.sleep)
         if snapshot.round < federation.plan.rounds:

@@ -27,7 +27,7 @@ from fedvote.engines.flower.log_lines import json_line, log_of
 from fedvote.engines.flower.metrics_page import SLACK, RunNumbers, serve_page
 from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.flower.server import Server
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
 from fedvote.report import write_report
 from fedvote.runs.config import read
@@ -48,7 +48,10 @@ def make(folder: Path | None = None) -> ServerApp:
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        serve(grid, context.run_config, folder)
+        try:
+            serve(grid, context.run_config, folder)
+        except FedVoteError as error:  # Flower prints a traceback: without our frames, its sentence is easy to find
+            raise error.with_traceback(None) from None
 
     return app
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.runs.folder import RunFolder, read_table
-from fedvote.runs.progress import both_ways
+from fedvote.runs.progress import both_ways, traffic_text
 from fedvote.tasks.goal import Shown
 
 ROSTER = "roster.json"
@@ -19,12 +20,20 @@ def headline(folder: Path, now: float | None = None) -> str:
     """One sentence about the run."""
     records = _records(folder)
     last, age = records[-1], seconds_since_last_round(folder, now)
-    shown, sent = Shown.of(last), sum(both_ways(records))
+    shown, planned = Shown.of(last), _planned(folder)
     quality = f", {shown.name} {shown.text(last[shown.name])}" if last.get(shown.name) is not None else ""
+    cohort = last.get("clients", ())
+    number = f"{last['round']} of {planned}" if planned else last["round"]
     return (
-        f"round {last['round']}, closed {age:,.0f} s ago with {len(last.get('counted', last.get('clients', ())))} of "
-        f"{len(last.get('clients', ()))} ballots{quality}; {sent / 1e6:,.1f} MB of frames so far"
+        f"round {number}, closed {age:,.0f} s ago with {len(last.get('counted', cohort))} of {len(cohort)} ballots"
+        f"{quality}; frames so far: {traffic_text(*both_ways(records))}"
     )
+
+
+def _planned(folder: Path) -> int:
+    """The number of rounds of the run; 0 if the folder does not say."""
+    file = RunFolder(folder).config_file
+    return int(tomllib.loads(file.read_text()).get("rounds", 0)) if file.is_file() else 0
 
 
 def seconds_since_last_round(folder: Path, now: float | None = None) -> float:

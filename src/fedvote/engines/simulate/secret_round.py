@@ -15,6 +15,7 @@ from fedvote.federation import Federation
 from fedvote.randomness import Key
 from fedvote.rounds import BallotBox, Closed, Round
 from fedvote.secure import SecureTally
+from fedvote.secure.broadcast_hash import hash_of
 from fedvote.secure.in_process import KEY_MESSAGE_BYTES, Sent, bytes_of, key_pair, nonce, seeded, tally
 from fedvote.secure.session import Session
 from fedvote.secure.shamir import Entropy
@@ -35,9 +36,10 @@ def close_unseen(
     voters = [client for client in sorted(deliveries) if client not in refused]
     codecs, box = round.wire.summed, BallotBox(round, state, len(deliveries))
     terms = secure.terms(f"simulated {federation.plan.seed}", codecs)
-    session = Session(terms, round.key.round, nonce(round.key), tuple(sorted(deliveries)))
-    sent = bytes_of(session, frozenset(voters))
+    sent = Sent(0, 0)
     try:
+        session = Session(terms, round.key.round, nonce(round.key), tuple(sorted(deliveries)), hash_of(box.down))
+        sent = bytes_of(session, frozenset(voters))
         session.check_voters(voters)
         ballots = ((client, to_vector(deliveries[client].message, codecs)) for client in voters)
         if secure.count_only:

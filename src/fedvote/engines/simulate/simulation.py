@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fedvote.engines.uncounted import lost_rounds
 from fedvote.errors import ConfigError, Doubt
 from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.method import Method
+from fedvote.methods import FedVote
 from fedvote.network.network import Network
 from fedvote.network.summary import Summary
 from fedvote.plan import Plan, all_knobs
@@ -60,12 +61,22 @@ def simulate(
     augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
     """
+    _check_knobs(method, knobs)
     plan = Plan.of(**knobs)
     federation = Federation.of(
         network, data, method, plan,
         owned=owned, keep_float=keep_float, vote=vote, start=start, augment=augment, device=device,
     )  # fmt: skip
     return Simulation(federation)
+
+
+def _check_knobs(method: Method | None, knobs: Mapping[str, Any]) -> None:
+    """ConfigError for a setting of the method, such as its learning rate, that says where it belongs."""
+    kind = FedVote if method is None else type(method)
+    settings = {field.name for field in fields(kind)} if is_dataclass(kind) else set[str]()
+    if own := knobs.keys() & settings - {knob.name for knob in all_knobs()}:
+        name = min(own)
+        raise ConfigError(f"{name} is a setting of the method, not of the run: use {kind.__name__}({name}=...)")
 
 
 def _document(function: Callable[..., Any]) -> None:

@@ -23,6 +23,13 @@ def seconds_of(work: Callable[[], Any], device: torch.device = CPU) -> float:
     return time.perf_counter() - began
 
 
+def cpu_seconds_of(work: Callable[[], Any]) -> float:
+    """Seconds that processors spend on the work: on one thread, what a machine with nothing else to do would take."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()

@@ -10,8 +10,8 @@ from pathlib import Path
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from fedvote.engines.flower.client import NODE_KEYS
 from fedvote.engines.flower.client_app import train as train_as_asked
+from fedvote.engines.flower.client_options import NODE_KEYS
 from fedvote.engines.flower.replies import Ballot, read_reply, reply_message
 
 app = ClientApp()
