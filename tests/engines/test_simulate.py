@@ -268,7 +268,7 @@ def test_vote_weights_are_in_every_record_of_a_run_in_which_they_may_differ() ->
 
 
 def test_training_teaches_something() -> None:
-    last = list(simulated(FedVote(train_float=True), rounds=4, steps=25).run())[-1]
+    last = list(simulated(FedVote(train_float=True, float_lr=0.003), rounds=4, steps=25).run())[-1]
     assert last.record["accuracy"] > 0.7 and last.record["accuracy_float"] > 0.7
 
 

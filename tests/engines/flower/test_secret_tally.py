@@ -315,7 +315,7 @@ def test_a_clients_key_and_lists_are_its_owners_alone(tmp_path: Path) -> None:
     ("settings", "problem"),
     [
         (("secure.count_only=true",), "for the simulator alone"),
-        (("method.counts=changes", "secure.rounding=auto"), "set secure.rounding = seed"),
+        (("method.counts=changes", "secure.rounding=auto"), "or secure.rounding = seed"),
         (("flower.late_rounds=1",), "late_rounds = 0"),
     ],
 )
