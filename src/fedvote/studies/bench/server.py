@@ -117,16 +117,18 @@ def _is_simulated(opened: tuple[Round, State], found: State, clients: int) -> bo
 
 
 def _decoding(opened: tuple[Round, State], files: Sequence[Path]) -> dict[str, Any]:
-    """Ballots decoded in a second by one process, and how much faster one for each core is: medians of five.
+    """Ballots decoded in a second on one core, and how much faster a process on each core is: medians of five.
 
     The two take turns, so that other programs on the machine slow both down.
     """
-    every = cores()
+    every, threads = cores(), torch.get_num_threads()
+    torch.set_num_threads(1)
     with closing(Decoders(1)) as one, closing(Decoders(every)) as all:
         readers = [decoders.reader(*opened) for decoders in (one, all)]
         for reader in readers:
             _warm(reader, files)
         pairs = [[_seconds(reader, files) for reader in readers] for _ in range(REPEATS)]
+    torch.set_num_threads(threads)
     alone, together = (statistics.median(times) for times in zip(*pairs, strict=True))
     return {
         "decoded_a_second": len(files) / alone,
