@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fedvote.studies.experiments.both_ways import megabytes_to
+
 Records = Sequence[Mapping[str, float]]
 """The rounds of one run."""
 
@@ -99,13 +101,9 @@ def compared(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str], *tar
 
 def megabytes(runs: Mapping[str, Records], target: float) -> str:
     """The mean megabytes of all clients, up and down, until a run first has an accuracy."""
-    found = []
-    for run in runs.values():
-        ends = [index for index, record in enumerate(run, start=1) if record.get("accuracy", 0) >= target]
-        if not ends:
-            return "not reached"
-        found.append(sum(record["uplink_bytes"] + record["downlink_bytes"] for record in run[: ends[0]]) / 1e6)
-    return f"{statistics.fmean(found):,.0f}"
+    found = [megabytes_to(target, run) for run in runs.values()]
+    reached = [value for value in found if value is not None]
+    return f"{statistics.fmean(reached):,.0f}" if len(reached) == len(found) else "not reached"
 
 
 def traffic(runs: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> list[str]:

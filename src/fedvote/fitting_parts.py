@@ -90,7 +90,7 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
     elif merge.draws_for_clients and private:
         why = (
             f"{name} with these settings draws the numbers by which clients round, which stay with them: "
-            "set method.counts = votes, or secure.rounding = seed"
+            f"set {merge.draws_for_clients}, or secure.rounding = seed"
         )
     elif plan.attack.draws and private:
         why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"

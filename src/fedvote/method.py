@@ -35,7 +35,7 @@ def layerwise(objective: Objective) -> Objective:
 class Merge(ABC):
     """A fold over the messages of a round that ends in the next state. It need not keep the messages."""
 
-    draws_for_clients: bool = False  # whether it draws the random numbers by which clients round
+    draws_for_clients: str = ""  # if it draws the numbers by which clients round: the setting with which it need not
 
     @abstractmethod
     def add(self, ups: Message, clients: Sequence[int]) -> None:

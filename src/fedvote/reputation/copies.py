@@ -8,8 +8,8 @@ make an honest ballot look like a copy: the server draws r_i itself.
 
 Jumps: votes that disagree with their sender's numbers pass that test. Where two honest ballots have the same
 innovation, each jump is a part of an honest change. A copier has not trained for the vote that it copied: its jump is
-as long as its own numbers happen to ask for. If all others of a
-camp have longer jumps than one client, they have robbed it.
+as long as its own numbers happen to ask for. If all others of a camp have longer jumps than one client, they have
+robbed it.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from fedvote.runs.progress import watch
 from fedvote.runs.sweep import in_order
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.studies.bench.counting_proxy import CountingProxy
+from fedvote.studies.experiments.broadcast_levels import LEVELS
 from fedvote.studies.rows import Rows, chosen
 
 NODES, TARGET = 4, 0.84
@@ -31,7 +32,7 @@ SETTINGS = (f"federation.clients={NODES}", "local.steps=10", "local.batch=50", "
 VOTES = ("method.lr=0.1",)  # better than 0.03, the preset's, with so few steps
 FLOAT = ("method.lr=0.001",)
 CONTENDERS: dict[str, tuple[str, ...]] = {
-    "FedVote, 5 levels": ("method.levels=5", "method.level_rounding=carry", "method.counts=changes", *VOTES),
+    "FedVote, 5 levels": (*LEVELS["5 carried, changes"], *VOTES),
     "FedVote, all levels": VOTES,
     "FedPAQ": ("method=fedpaq", "method.bucket=512", *FLOAT),
     "FedPAQ, rounded down": ("method=fedpaq", "method.bucket=512", "method.down_levels=3", *FLOAT),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from fedvote.studies.experiments.both_ways import both_ways
+from fedvote.studies.experiments.broadcast_levels import LEVELS
 from fedvote.studies.experiments.cells import Cell
 from fedvote.studies.experiments.comparison import Comparison
 from fedvote.studies.experiments.paper_budget import ROUNDS, within_budgets
@@ -38,11 +39,10 @@ ON_DIGITS = {
 """FedVote with the preset's learning rate, the others with their default."""
 
 ROUNDED = ("method.down_levels=1",)
-CARRIED = ("method.level_rounding=carry", "method.counts=changes")
 FEW = {
-    "FedVote": (),
-    "FedVote, 5 levels": ("method.levels=5", *CARRIED),
-    "FedVote, 3 levels": ("method.levels=3", *CARRIED),
+    "FedVote": LEVELS["all"],
+    "FedVote, 5 levels": LEVELS["5 carried, changes"],
+    "FedVote, 3 levels": LEVELS["3 carried, changes"],
 }
 ON_CIFAR10 = {name: ("method.lr=0.03", *settings) for name, settings in FEW.items()} | {
     f"{name}{way}": (*CONTENDERS[name], *settings)
