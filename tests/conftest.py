@@ -14,4 +14,4 @@ def _same_initial_weights() -> None:
     """A test's modules have the same initial weights in whatever order tests run: federations start from them."""
     import torch
 
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed writes down where it is called, for each kind of device

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from numbers import Real
 from typing import Any, Literal, SupportsIndex
 
@@ -195,8 +196,13 @@ class Knob:
     comment: str
 
 
-def all_knobs() -> Iterator[Knob]:
+@cache
+def all_knobs() -> tuple[Knob, ...]:
     """Every knob of a plan, in the order of declaration."""
+    return tuple(_knobs())
+
+
+def _knobs() -> Iterator[Knob]:
     tables = _tables()
     for slot in dataclasses.fields(Plan):
         if slot.name in tables:
@@ -216,7 +222,8 @@ def is_table(slot: dataclasses.Field[Any]) -> bool:
     return "registry" not in slot.metadata and dataclasses.is_dataclass(slot.default)
 
 
-def comments(kind: type[Any]) -> dict[str, str]:
+@cache  # Python parses the whole file to find a class
+def comments(kind: type[Any]) -> Mapping[str, str]:
     """The comments beside the fields of a dataclass, its own before those of the classes it extends."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
