@@ -6,6 +6,7 @@ E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI Machine L
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -52,8 +53,15 @@ def is_test(labels: np.ndarray) -> np.ndarray:
 
 def _bundled() -> tuple[np.ndarray, np.ndarray]:
     try:
-        from sklearn.datasets import load_digits  # type: ignore[import-untyped, unused-ignore]
+        import sklearn.datasets  # type: ignore[import-untyped, unused-ignore]  # noqa: F401
     except ImportError as error:
         raise DataError("digits needs scikit-learn, which is not installed: run `pip install scikit-learn`.") from error
+    return _parsed()
+
+
+@cache  # the file is compressed text, and every client of a local federation reads it
+def _parsed() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
     bunch = load_digits()
     return bunch.images, bunch.target
