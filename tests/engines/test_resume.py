@@ -28,7 +28,7 @@ from tests.toy import assert_same
 ROUNDS = 16
 SETTINGS = {
     "rounds": ROUNDS, "federation.clients": 5, "federation.cohort": 3, "local.steps": 3, "local.batch": 16,
-    "method.reputation": "proportional", "method.train_float": "true", "model": "mlp",
+    "method.reputation": "proportional", "method.train_float": "true",
 }  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(left_alone: Path, 
         assert code in (-signal.SIGKILL, 0)
         kills += code != 0
     assert kills == 3
-    assert 3 <= checkpoint(folder).round < ROUNDS
+    assert 1 <= checkpoint(folder).round < ROUNDS  # not every round has one: they take a tenth of the time
     ended = whole("--resume", "--out", str(folder))
     assert ended.code == 0 and "deployed model" in ended.out, ended.err
     assert_same_run(folder, left_alone)
@@ -129,7 +129,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(left_alone: Path, tmp_pat
     code, out, err = finish(process)
     done = checkpoint(folder).round
     assert code == 130 and out == "" and "Traceback" not in err
-    assert 2 <= done < ROUNDS
+    assert 1 <= done < ROUNDS
     advice = err.splitlines()[-1]
     assert advice.startswith("stopped after round ")
     assert advice.endswith(f" of {ROUNDS}; resume with: fedvote run --resume --out {folder}")
