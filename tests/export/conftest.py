@@ -1,61 +1,21 @@
-"""Equal networks are translated once, and a package stands for ONNX Runtime Web where nobody runs it."""
+"""A package that stands for ONNX Runtime Web where nobody runs it, and quick translations."""
 
 from __future__ import annotations
 
 import io
-import pickle
 import tarfile
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
 from fedvote.data.download import file_digest
-from fedvote.export import onnx
-from fedvote.export.c import program
-from fedvote.export.network_file import Deployed
 from fedvote.export.web import browser_runtime
 from fedvote.export.web.browser_runtime import MODULE, PACKAGE, PROGRAM
 
 
-class Content(pickle.Pickler):
-    """Writes tensors by their values; torch writes their addresses as well."""
-
-    def reducer_override(self, thing: Any) -> Any:
-        return (torch.from_numpy, (thing.detach().numpy(),)) if isinstance(thing, torch.Tensor) else NotImplemented
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _translated_once() -> Iterator[None]:
-    """Torch takes a second to translate a network, however small; half of it for its table of operators, anew.
-
-    All that fedvote itself does with a graph is done for every test.
-    """
-    from onnx import ModelProto
-    from torch.onnx._internal.exporter._registration import ONNXRegistry
-
-    graphs: dict[bytes, bytes] = {}
-    translate = onnx.translated
-
-    def translated(network: Deployed) -> Any:
-        onnx._library("onnxscript")
-        key = io.BytesIO()
-        try:
-            Content(key).dump(network)
-        except (AttributeError, pickle.PicklingError):  # a class within a test
-            return translate(network)
-        if key.getvalue() not in graphs:
-            graphs[key.getvalue()] = translate(network).SerializeToString()
-        return ModelProto.FromString(graphs[key.getvalue()])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib)))
-        for module in (onnx, program):
-            patch.setattr(module, "translated", translated)
-        yield
+@pytest.fixture(autouse=True, scope="session")
+def _quickly(translated_once: None) -> None:
+    """Every test of this folder."""
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def repeatable() -> Iterator[None]:
 
 
 def _deterministic(mode: int) -> None:
-    """Set torch's mode. Torch's compiler must know it as well, but runs on a GPU alone, and takes a second to import."""
+    """Set torch's mode. Its compiler must know it as well, but runs on a GPU alone, and takes a second to import."""
     if torch.cuda.is_available():
         torch.use_deterministic_algorithms(mode != OFF, warn_only=mode == WARN)
     else:
