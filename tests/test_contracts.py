@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from torch import Tensor
 
 from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.attacks import Attack, Seen
+from fedvote.cli import main
 from fedvote.core import Dataset, Message, State
 from fedvote.data.partition import Partition
 from fedvote.engines.simulate import simulate
@@ -226,15 +225,19 @@ class Mine(FedAvg):
 """
 
 
-def test_an_error_in_a_users_own_file_names_the_line(tmp_path: Path) -> None:
+def test_an_error_in_a_users_own_file_names_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "mine.py").write_text(OWN)
     (tmp_path / "own" / "helper.py").write_text("merged = {}\n")  # which it can import
     small = ["--set", "rounds=1", "--set", "local.steps=1", "--device", "cpu"]
-    command = [sys.executable, "-m", "fedvote", "run", *small, "--set", "method=own/mine.py:Mine"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2 and "Traceback" not in ended.stderr
-    assert ended.stderr.strip().endswith(f"{tmp_path}/own/mine.py, line 9, in merge: KeyError: 2")
+    with pytest.raises(SystemExit) as stop:
+        main(["run", *small, "--set", "method=own/mine.py:Mine"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and "Traceback" not in said
+    assert said.strip().endswith(f"{tmp_path}/own/mine.py, line 9, in merge: KeyError: 2")
 
 
 WRONG_SIGNATURES = {

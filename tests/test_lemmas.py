@@ -40,10 +40,17 @@ def error_of_rounding(a_D: Tensor, draws: int, seed: int) -> Tensor:
     return (votes - a_D).square().sum(1)
 
 
-def quantised(x_D: Tensor, generator: torch.Generator) -> Tensor:
-    """Q(x) of QSGD with s = 1, as FedPAQ's clients send it and its server reads it."""
+def next_weights(normalised_MD: Tensor, weights_M: Tensor, seed: int, draws: int = 4000) -> Tensor:
+    """(draws, D) soft votes. Weights are rounded apart, so that copies of a weight are draws of it."""
+    M, D = normalised_MD.shape
+    votes = round_stack(normalised_MD.repeat(1, draws), BINARY, [Key(seed, 0, m).torch("rounding") for m in range(M)])
+    return soft_vote(tally(votes, weights_M, BINARY), BINARY).double().view(draws, D)
+
+
+def quantised(x_D: Tensor, generator: torch.Generator, draws: int = 1) -> Tensor:
+    """(draws, D) Q(x) of QSGD with s = 1, as FedPAQ's clients send it and its server reads it."""
     norm: Tensor = x_D.norm()
-    return norm * qsgd(x_D, norm, 1, torch.rand(x_D.shape, generator=generator, dtype=torch.float64))
+    return norm * qsgd(x_D, norm, 1, torch.rand(draws, len(x_D), generator=generator, dtype=torch.float64))
 
 
 def slope_of_logs(x: list[int], y: list[float]) -> float:
@@ -81,23 +88,15 @@ def test_lemma_1_one_shot_error_is_below_its_exponential_bound(M: int, hardest: 
 
 @pytest.mark.parametrize("phi", PHI, ids=repr)
 def test_lemma_2_fedvote_recovers_fedavg_of_normalised_weights_in_expectation(phi: Normalisation) -> None:
-    M, rounds = 4, 4000
     latent_MD = torch.tensor([[-2.0, 0.1, 0.4], [-0.3, 0.0, 0.2], [0.1, -0.1, 0.9], [0.7, 0.5, -0.6]])
-    next_weight = []
-    for k in range(rounds):
-        votes_MD = round_stack(phi(latent_MD), BINARY, [Key(2, k, m).torch("rounding") for m in range(M)])
-        next_weight.append(soft_vote(tally(votes_MD, torch.ones(M), BINARY), BINARY))
-    assert_within_5_sigma(torch.stack(next_weight).double(), phi(latent_MD.double()).mean(0))
+    assert_within_5_sigma(next_weights(phi(latent_MD), torch.ones(4), seed=2), phi(latent_MD.double()).mean(0))
 
 
 def test_lemma_2_holds_for_weighted_votes_with_the_weighted_average() -> None:
-    phi, M, rounds, weights_M = Tanh(1.5), 3, 4000, torch.tensor([0.5, 0.3, 0.2])
+    phi, weights_M = Tanh(1.5), torch.tensor([0.5, 0.3, 0.2])
     latent_MD = torch.tensor([[-1.0, 0.1, 0.4], [0.5, 0.0, 0.2], [0.1, -0.8, 0.9]])
-    next_weight = []
-    for k in range(rounds):
-        votes_MD = round_stack(phi(latent_MD), BINARY, [Key(3, k, m).torch("rounding") for m in range(M)])
-        next_weight.append(soft_vote(tally(votes_MD, weights_M, BINARY), BINARY))
-    assert_within_5_sigma(torch.stack(next_weight).double(), weights_M.double() @ phi(latent_MD.double()))
+    next_weight = next_weights(phi(latent_MD), weights_M, seed=3)
+    assert_within_5_sigma(next_weight, weights_M.double() @ phi(latent_MD.double()))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_lemma_3_rounding_error_is_d_less_the_squared_norm(a_D: Tensor) -> None:
 def test_lemma_4_qsgd_error_is_the_product_of_norms_less_the_squared_norm(d: int) -> None:
     x = torch.randn(d, generator=Key(5).torch("x"), dtype=torch.float64)
     generator = Key(5).torch("qsgd")
-    draws = torch.stack([quantised(x, generator) for _ in range(20_000)])
+    draws = quantised(x, generator, 20_000)
     expected = float(x.norm() * x.norm(1) - x.norm() ** 2)
     assert_within_5_sigma(draws @ x, float(x.norm() ** 2))  # as of an unbiased quantiser
     assert_within_5_sigma((draws - x).square().sum(1), expected)
@@ -124,7 +123,7 @@ def test_lemma_4_qsgd_error_is_the_product_of_norms_less_the_squared_norm(d: int
 def test_lemma_4_its_bound_is_reached_where_all_entries_are_equal() -> None:
     x = torch.full((64,), -0.25, dtype=torch.float64)
     generator = Key(6).torch("qsgd")
-    errors = torch.stack([(quantised(x, generator) - x).square().sum() for _ in range(20_000)])
+    errors = (quantised(x, generator, 20_000) - x).square().sum(1)
     assert_within_5_sigma(errors, (sqrt(64) - 1) * float(x.norm() ** 2))
 
 

@@ -16,7 +16,7 @@ from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean, resolve_parts, type_hints
+from fedvote.registry import cached, did_you_mean, resolve_parts, type_hints
 from fedvote.secure import SECRECIES, InTheClear, Secrecy
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
@@ -195,8 +195,13 @@ class Knob:
     comment: str
 
 
-def all_knobs() -> Iterator[Knob]:
+@cached
+def all_knobs() -> tuple[Knob, ...]:
     """Every knob of a plan, in the order of declaration."""
+    return tuple(_knobs())
+
+
+def _knobs() -> Iterator[Knob]:
     tables = _tables()
     for slot in dataclasses.fields(Plan):
         if slot.name in tables:
@@ -216,7 +221,8 @@ def is_table(slot: dataclasses.Field[Any]) -> bool:
     return "registry" not in slot.metadata and dataclasses.is_dataclass(slot.default)
 
 
-def comments(kind: type[Any]) -> dict[str, str]:
+@cached  # Python parses the whole file to find a class
+def comments(kind: type[Any]) -> Mapping[str, str]:
     """The comments beside the fields of a dataclass, its own before those of the classes it extends."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):

@@ -67,8 +67,8 @@ def test_the_version_is_said(fedvote: Command) -> None:
 
 def test_python_m_fedvote_is_the_same_command_line() -> None:
     command = [sys.executable, "-m", "fedvote"]
-    listed = subprocess.run([*command, "list", "methods", "--json"], capture_output=True, text=True, check=False)
-    assert listed.returncode == 0 and "fedvote" in json.loads(listed.stdout)["methods"] and listed.stderr == ""
-    wrong = subprocess.run([*command, "run", "quickstrat"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and wrong.stdout == "" and wrong.stderr.startswith("fedvote: 'quickstrat'")
+    listed = subprocess.run([*command, "list", "presets", "--json"], capture_output=True, text=True, check=False)
+    assert listed.returncode == 0 and "quickstart" in json.loads(listed.stdout)["presets"] and listed.stderr == ""
+    wrong = subprocess.run([*command, "list", "presetz"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and wrong.stdout == "" and wrong.stderr.startswith("fedvote: cannot list 'presetz'")
     assert wrong.stderr.count("\n") == 1

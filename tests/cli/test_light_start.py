@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,13 @@ from tests.cli.test_help import EVERY
 
 HEAVY = "[name for name in ('torch', 'numpy', 'sklearn') if name in sys.modules]"
 ANSWER = f"""
-import sys
+import json, sys
 from fedvote.cli import main
-try:
-    main(sys.argv[1:])
-except SystemExit as stop:
-    print(stop.code, {HEAVY}, file=sys.stderr)
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as stop:
+        print(*arguments, stop.code, {HEAVY}, file=sys.stderr)
 """
 
 
@@ -28,11 +30,10 @@ def stderr_of(code: str, *arguments: str) -> str:
     return made.stderr.strip()
 
 
-@pytest.mark.parametrize(
-    "arguments", [*([*path, "--help"] for path in EVERY), ["--version"], ["list", "presets"]], ids=" ".join
-)
-def test_help_needs_no_torch(arguments: list[str]) -> None:
-    assert stderr_of(ANSWER, *arguments) == "0 []"
+def test_help_needs_no_torch() -> None:
+    asked = [*([*path, "--help"] for path in EVERY), ["--version"], ["list", "presets"]]
+    answered = stderr_of(ANSWER, json.dumps(asked)).splitlines()
+    assert answered == [f"{' '.join(arguments)} 0 []" for arguments in asked]
 
 
 def test_the_package_loads_torch_with_the_first_name_that_needs_it() -> None:

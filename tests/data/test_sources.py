@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from fedvote import data
+from fedvote.data import digits as digits_module
 from fedvote.data.digits import is_test
 from fedvote.errors import ConfigError, DataError
 
@@ -82,7 +84,18 @@ def test_digits_test_images_are_every_fifth_of_a_class() -> None:
     assert is_test(np.array([0, 0, 1, 0, 0, 0, 1, 0])).tolist() == [False] * 5 + [True] + [False] * 2
 
 
-def test_training_needs_neither_scikit_learn_nor_rich() -> None:
-    code = "import sys, fedvote.data.partition, fedvote.data.show; print({'sklearn', 'rich'} & set(sys.modules))"
+def test_digits_are_those_that_scikit_learn_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = data.load("digits")
+    monkeypatch.setattr(digits_module, "FILE", "elsewhere")
+    theirs = data.load("digits")
+    for a, b in ((ours.train, theirs.train), (ours.test, theirs.test)):
+        assert torch.equal(a.x, b.x) and torch.equal(a.y, b.y)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(DataError, match="digits needs scikit-learn, which is not installed"):
+        data.load("digits")
+
+
+def test_neither_digits_nor_training_import_scikit_learn_or_rich() -> None:
+    code = "import sys, fedvote.data.show; fedvote.data.load('digits'); print({'sklearn', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -41,12 +41,12 @@ VARIANTS: dict[str, Method] = {
 EVERY = {name: kind() for name, kind in METHODS.items()} | VARIANTS
 
 
-@pytest.fixture(params=list(EVERY.values()), ids=list(EVERY))
+@pytest.fixture(params=list(EVERY.values()), ids=list(EVERY), scope="module")
 def method(request: pytest.FixtureRequest) -> Method:
     made: Method = request.param
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def federation(method: Method) -> Federation:
     return Federation(method)

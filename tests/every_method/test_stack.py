@@ -25,7 +25,7 @@ def test_one_client_at_a_time_equals_all_at_once(federation: Federation) -> None
         assert_close(messages(federation, examples(), [client])[client], together[client])
 
 
-@pytest.mark.parametrize("others", [(0, 4), (4, 0), (3,), (0, 1, 3, 4)], ids=str)
+@pytest.mark.parametrize("others", [(3,), (4, 0), (0, 1, 3, 4)], ids=str)
 def test_a_message_does_not_depend_on_who_else_is_in_the_stack(federation: Federation, others: Sequence[int]) -> None:
     alone = messages(federation, scaled(), [2])[2]
     for stack in ([2, *others], [*others, 2]):

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedvote.core import State
+from fedvote.core import State, Weights
 from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.randomness import Key
@@ -19,8 +19,14 @@ from tests.toy import CLIENTS, Federation, assert_same, close_round, memory
 COHORTS = [range(5), (0, 3), (1, 2, 4)]
 
 
-def test_names_shapes_and_types_stay_from_round_to_round(federation: Federation) -> None:
-    first, *later = federation.states(COHORTS)
+@pytest.fixture(scope="module")
+def states(federation: Federation) -> list[State]:
+    """Before the first round, and after each. No function changes them: test_pure.py."""
+    return federation.states(COHORTS)
+
+
+def test_names_shapes_and_types_stay_from_round_to_round(federation: Federation, states: list[State]) -> None:
+    first, *later = states
     if federation.method.wire(federation.network).keeps_broadcast:  # of which there is none before the first round
         first = first | {HELD + name: value for name, value in federation.method.broadcast(first).items()}
     for state in later:
@@ -28,8 +34,10 @@ def test_names_shapes_and_types_stay_from_round_to_round(federation: Federation)
         assert not any(value.requires_grad for value in state.values())
 
 
-def test_a_state_is_saved_and_loaded_to_the_same_bits_and_goes_on(federation: Federation, tmp_path: Path) -> None:
-    *_, state = federation.states(COHORTS)
+def test_a_state_is_saved_and_loaded_to_the_same_bits_and_goes_on(
+    federation: Federation, states: list[State], tmp_path: Path
+) -> None:
+    *_, state = states
     remembered = memory(federation.method, federation.network, range(CLIENTS))
     save_snapshot(tmp_path / "checkpoint", Snapshot(3, state, remembered, {"round": 3, "accuracy": 0.5}))
     loaded = load_snapshot(tmp_path / "checkpoint")
@@ -39,10 +47,12 @@ def test_a_state_is_saved_and_loaded_to_the_same_bits_and_goes_on(federation: Fe
     assert_same(federation.round(loaded.state, 4), federation.round(state, 4))
 
 
-def test_a_round_in_which_nothing_counted_is_saved_and_gone_on_from(federation: Federation, tmp_path: Path) -> None:
+def test_a_round_in_which_nothing_counted_is_saved_and_gone_on_from(
+    federation: Federation, states: list[State], tmp_path: Path
+) -> None:
     """The state after it may be that of before, in the same memory."""
     method, network = federation.method, federation.network
-    *_, before = federation.states(COHORTS)
+    *_, before = states
     closed = close_round(method, network, before, {0: b"noise", 1: b""}, Key(0, 4))
     assert not closed.counted and closed.refused.keys() == {0, 1}
     save_snapshot(tmp_path / "checkpoint", Snapshot(4, closed.state, {}, {"round": 4}))
@@ -51,9 +61,9 @@ def test_a_round_in_which_nothing_counted_is_saved_and_gone_on_from(federation: 
     assert_same(federation.round(loaded, 5), federation.round(closed.state, 5))
 
 
-def test_there_is_a_deployed_and_a_float_model_of_the_right_sizes(federation: Federation) -> None:
+def test_there_is_a_deployed_and_a_float_model_of_the_right_sizes(federation: Federation, states: list[State]) -> None:
     network = federation.network
-    for state in federation.states(COHORTS):
+    for state in states:
         models = federation.method.models(state)
         assert models.keys() == {"deployed", "float"}
         for weights in models.values():
@@ -62,8 +72,8 @@ def test_there_is_a_deployed_and_a_float_model_of_the_right_sizes(federation: Fe
             assert weights.voted.isfinite().all() and weights.floats.isfinite().all()
 
 
-def test_vote_weights_are_shares_of_those_who_took_part(federation: Federation) -> None:
-    *_, state = federation.states(COHORTS)
+def test_vote_weights_are_shares_of_those_who_took_part(states: list[State]) -> None:
+    *_, state = states
     shares = state.get("vote_weight")
     if shares is not None:
         assert shares.shape == (CLIENTS,)
@@ -71,14 +81,13 @@ def test_vote_weights_are_shares_of_those_who_took_part(federation: Federation) 
         assert float(shares.sum()) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("model", ["deployed", "float"])
-def test_three_rounds_lower_the_loss(method: Method, model: str) -> None:
+def test_three_rounds_lower_the_loss_of_both_models(method: Method) -> None:
     federation = Federation(method, steps=25)
+    first, _, _, last = (method.models(state) for state in federation.states([range(5)] * 3))
 
-    def loss(state: State) -> float:
-        weights = method.models(state)[model]
+    def loss(weights: Weights) -> float:
         outputs = federation.network(weights.voted, weights.floats, federation.data.x)
         return float(F.cross_entropy(outputs, federation.data.y))
 
-    first, _, _, last = federation.states([range(5)] * 3)
-    assert loss(last) < loss(first)
+    for model in ("deployed", "float"):
+        assert loss(last[model]) < loss(first[model]), model

@@ -10,7 +10,7 @@ import torch
 
 from fedvote import FedAvg, FedVote
 from fedvote.codecs import Float32, Header, pack, unpack
-from fedvote.core import Codec
+from fedvote.core import Codec, State
 from fedvote.errors import WireError
 from fedvote.methods.ballot_wire import BallotWire
 from fedvote.randomness import Key
@@ -40,9 +40,21 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Federation) -> None:
+@pytest.fixture(scope="module")
+def states(federation: Federation) -> list[State]:
+    """Before the first round, and after one and two. No function changes them: test_pure.py."""
+    return federation.states([COHORT] * 2)
+
+
+@pytest.fixture(scope="module")
+def frames(federation: Federation, states: list[State]) -> dict[int, bytes]:
+    """What clients answer in the first round."""
+    return federation.frames(states[0], 1, COHORT)[1]
+
+
+def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Federation, states: list[State]) -> None:
     network, method = federation.network, federation.method
-    state = federation.states([COHORT])[-1]
+    state = states[1]
     down = method.broadcast(state)
     up, _ = method.local(network, down, batches(examples(), COHORT), memory(method, network, COHORT), keys(COHORT))
     decoded = []
@@ -56,29 +68,26 @@ def test_a_merge_of_decoded_messages_is_the_merge_of_those_sent(federation: Fede
 
 
 def test_no_message_is_larger_than_the_room_that_is_made_for_it(
-    federation: Federation, monkeypatch: pytest.MonkeyPatch
+    federation: Federation, states: list[State], frames: dict[int, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fedvote.codecs.frame.TABLES", 256)  # this network is a small one
-    state = federation.start()
-    _, frames = federation.frames(state, 1, COHORT)
-    assert max(map(len, frames.values())) <= Round(federation.method, federation.network, Key(0, 1)).largest_ballot(
-        state
-    )
+    round = Round(federation.method, federation.network, Key(0, 1))
+    assert max(map(len, frames.values())) <= round.largest_ballot(states[0])
 
 
 @pytest.mark.parametrize("rounds", [0, 2])
-def test_clients_decode_what_the_server_broadcasts(federation: Federation, rounds: int) -> None:
-    method, network, state = federation.method, federation.network, federation.states([COHORT] * rounds)[-1]
+def test_clients_decode_what_the_server_broadcasts(federation: Federation, states: list[State], rounds: int) -> None:
+    method, network, state = federation.method, federation.network, states[rounds]
     frame = open_round(method, network, state, rounds + 1)
     assert_same(read_broadcast(method, network, frame, rounds + 1), method.broadcast(state))
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_who_holds_the_last_broadcast_can_be_told_the_next_with_or_without_it(
-    federation: Federation, rounds: int
+    federation: Federation, states: list[State], rounds: int
 ) -> None:
     method, network = federation.method, federation.network
-    before, state = federation.states([COHORT] * rounds)[-2:]
+    before, state = states[rounds - 1 : rounds + 1]
     held = Round(method, network, Key(0, rounds + 1)).reference(state)
     assert (held is not None) == method.wire(federation.network).keeps_broadcast
     if held is not None:
@@ -88,9 +97,10 @@ def test_who_holds_the_last_broadcast_can_be_told_the_next_with_or_without_it(
         assert_same(read_broadcast(method, network, frame, rounds + 1, held), method.broadcast(state))
 
 
-def test_the_order_in_which_clients_answer_does_not_matter(federation: Federation) -> None:
-    state = federation.start()
-    _, frames = federation.frames(state, 1, COHORT)
+def test_the_order_in_which_clients_answer_does_not_matter(
+    federation: Federation, states: list[State], frames: dict[int, bytes]
+) -> None:
+    state = states[0]
     ordered = close_round(federation.method, federation.network, state, frames, Key(0, 1))
     for order in [(4, 3, 1, 0), (3, 0, 4, 1)]:
         shuffled = {client: frames[client] for client in order}
@@ -101,10 +111,9 @@ def test_the_order_in_which_clients_answer_does_not_matter(federation: Federatio
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_malformed_message_is_refused_and_the_round_goes_on_without_it(
-    federation: Federation, damage: Callable[[bytes], bytes]
+    federation: Federation, states: list[State], frames: dict[int, bytes], damage: Callable[[bytes], bytes]
 ) -> None:
-    state = federation.start()
-    _, frames = federation.frames(state, 1, COHORT)
+    state = states[0]
     damaged = frames | {3: damage(frames[3])}
     without = {client: frame for client, frame in frames.items() if client != 3}
     closed = close_round(federation.method, federation.network, state, damaged, Key(0, 1))
@@ -130,8 +139,8 @@ def test_noise_is_refused_before_codecs_are_made_for_it(monkeypatch: pytest.Monk
     assert closed.counted == made == [0, 4]
 
 
-def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Federation) -> None:
-    state = federation.states([COHORT])[-1]
+def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Federation, states: list[State]) -> None:
+    state = states[1]
     _, frames = federation.frames(state, 2, COHORT)
     cut = {client: frame[:-1] for client, frame in frames.items()}
     closed = close_round(federation.method, federation.network, state, cut, Key(0, 2))
@@ -140,9 +149,10 @@ def test_a_round_in_which_everybody_is_refused_keeps_the_state(federation: Feder
     assert_same(closed.state, state | (told if federation.method.wire(federation.network).keeps_broadcast else {}))
 
 
-def test_nobody_speaks_for_another_client_or_another_round(federation: Federation) -> None:
-    state = federation.start()
-    _, frames = federation.frames(state, 1, COHORT)
+def test_nobody_speaks_for_another_client_or_another_round(
+    federation: Federation, states: list[State], frames: dict[int, bytes]
+) -> None:
+    state = states[0]
     _, late = federation.frames(state, 2, COHORT)
     mixed = frames | {1: frames[0], 3: late[3]}
     closed = close_round(federation.method, federation.network, state, mixed, Key(0, 1))
@@ -151,9 +161,11 @@ def test_nobody_speaks_for_another_client_or_another_round(federation: Federatio
     assert "round 2, expected 1" in closed.refused[3]
 
 
-def test_a_weighed_message_has_the_size_and_content_of_a_written_one(federation: Federation) -> None:
+def test_a_weighed_message_has_the_size_and_content_of_a_written_one(
+    federation: Federation, states: list[State]
+) -> None:
     network, method = federation.network, federation.method
-    state = federation.states([COHORT])[-1]
+    state = states[1]
 
     def round_by(carry: Carry) -> tuple[list[int], Closed]:
         round = Round(method, network, Key(0, 2))
@@ -170,9 +182,9 @@ def test_a_weighed_message_has_the_size_and_content_of_a_written_one(federation:
     assert_same(weighed.state, written.state)
 
 
-def test_messages_may_be_merged_one_at_a_time_in_any_order(federation: Federation) -> None:
+def test_messages_may_be_merged_one_at_a_time_in_any_order(federation: Federation, states: list[State]) -> None:
     network, method = federation.network, federation.method
-    state = federation.states([COHORT])[-1]
+    state = states[1]
     known = {name: value for name, value in state.items() if not name.startswith(HELD)}
     drawn, remembered = batches(examples(), COHORT, 2), memory(method, network, COHORT)
     ups, _ = method.local(network, method.broadcast(state), drawn, remembered, keys(COHORT, 2))

@@ -1,4 +1,4 @@
-"""A package that stands for ONNX Runtime Web where nobody runs it."""
+"""A package that stands for ONNX Runtime Web where nobody runs it, and quick translations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ import pytest
 from fedvote.data.download import file_digest
 from fedvote.export.web import browser_runtime
 from fedvote.export.web.browser_runtime import MODULE, PACKAGE, PROGRAM
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quickly(translated_once: None) -> None:
+    """Every test of this folder."""
 
 
 @pytest.fixture

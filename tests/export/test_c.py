@@ -42,11 +42,9 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is
 def test_the_program_answers_as_the_network_does(case: str, votes: str) -> None:
     make, shape, dtype = CASES[case]
     network, x = deployed(make(), votes, shape, dtype), inputs(shape, dtype, 5)
-    program = Program(network, "network")
-    answers, expected = run(program, x), network(x).numpy()
-    assert np.allclose(answers, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
-    again = run(program, x.flip(0))
-    assert np.array_equal(again[::-1], answers), "nothing is left of one input for the next"
+    answers, expected = run(Program(network, "network"), torch.cat([x, x.flip(0)])), network(x).numpy()
+    assert np.allclose(answers[:5], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    assert np.array_equal(answers[:4:-1], answers[:5]), "nothing is left of one input for the next"
 
 
 @needs_compiler
@@ -84,7 +82,7 @@ def test_nothing_is_read_or_written_where_it_should_not_be(case: str, votes: str
     Program(network, "network").write(tmp_path / "network.c")
     (tmp_path / "main.c").write_text(MAIN.replace("TYPE", "unsigned char" if dtype == torch.uint8 else "float"))
     watched = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-common"]
-    build = ["cc", "-std=c99", "-O1", *watched, "main.c", "network.c", "-o", "main"]
+    build = ["cc", "-std=c99", "-O0", *watched, "main.c", "network.c", "-o", "main"]
     if subprocess.run(build, cwd=tmp_path, capture_output=True, check=False).returncode:
         pytest.skip("this compiler has no sanitizers")
     done = subprocess.run(["./main"], cwd=tmp_path, input=x.numpy().tobytes(), capture_output=True, check=False)

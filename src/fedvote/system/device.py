@@ -11,6 +11,8 @@ import torch
 
 from fedvote.errors import ConfigError
 
+OFF, WARN, ERROR = 0, 1, 2  # what torch does at an operation that is not deterministic
+
 
 def find_device(name: str) -> torch.device:
     """The device of this name. `auto`: the GPU if there is one, else the CPU."""
@@ -41,13 +43,21 @@ def synchronise(device: torch.device) -> None:
 def repeatable() -> Iterator[None]:
     """Use deterministic algorithms and no gradients inside; restore the settings afterwards."""
     memory: Any = torch.utils.deterministic
-    before = torch.are_deterministic_algorithms_enabled(), memory.fill_uninitialized_memory
+    before = torch.get_deterministic_debug_mode(), memory.fill_uninitialized_memory
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is not deterministic without it
-    torch.use_deterministic_algorithms(True)
+    _deterministic(ERROR)
     memory.fill_uninitialized_memory = False  # saves time
     try:
         with torch.no_grad():
             yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
+        _deterministic(before[0])
         memory.fill_uninitialized_memory = before[1]
+
+
+def _deterministic(mode: int) -> None:
+    """Set torch's mode. Its compiler must know it as well, but runs on a GPU alone, and takes a second to import."""
+    if torch.cuda.is_available():
+        torch.use_deterministic_algorithms(mode != OFF, warn_only=mode == WARN)
+    else:
+        torch.set_deterministic_debug_mode(mode)

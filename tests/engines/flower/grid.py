@@ -30,6 +30,8 @@ rounds = 3
 clients = 4
 [partition]
 name = "iid"
+[model]
+name = "mlp"
 [local]
 steps = 2
 batch = 8

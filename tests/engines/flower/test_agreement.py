@@ -17,6 +17,7 @@ from tests.toy import assert_same
 
 METHODS = {
     "binary": ("method.votes=binary",),
+    "convolutions": ("model.name=digits-cnn",),
     "ternary": ("method.votes=ternary",),
     "reputation": ("method.reputation=proportional",),
     "trained floats": ("method.train_float=true",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from flwr.app import Message, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
@@ -30,13 +32,22 @@ def over_the_wire(message: Message) -> Message:
 
 @pytest.mark.parametrize("chunked", [10, 10**6])
 def test_a_task_and_its_answer_arrive_as_they_were(chunked: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_record, "CHUNKED", chunked)
+    monkeypatch.setattr(frame_record, "CHUNK", chunked)
     FakeGrid()
     frame = bytes(range(256)) * 50
     task = Task(PROBLEM, 7, 3, frame, bytes(range(32)))
     message = over_the_wire(task_message(task, 100, 60.0))
     assert read_task(message, receive_problem(message.content, RecordDict())) == task
     assert read_reply(over_the_wire(reply_message(Ballot(frame), message))) == Ballot(frame)
+
+
+def test_no_object_of_a_long_frame_is_longer_than_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame_record, "CHUNK", 2000)
+    FakeGrid()
+    frame = random.Random(0).randbytes(25_000)
+    message = task_message(Task(PROBLEM, 7, 3, frame, bytes(range(32))), 100, 60.0)
+    sizes = [len(part.deflate()) for part in get_all_nested_objects(message).values()]
+    assert max(sizes) < 2500 and sum(size >= 2000 for size in sizes) >= 12
 
 
 @pytest.mark.parametrize("theirs", ["0.0.1", None])

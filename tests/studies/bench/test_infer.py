@@ -11,6 +11,8 @@ from fedvote import ConfigError
 from fedvote.studies.bench import benchmark, infer
 from fedvote.studies.bench.infer import C_WAYS, WAYS, bench
 
+pytestmark = pytest.mark.usefixtures("translated_once")
+
 FEW = ("float", "binary")  # enough to see that there is no C
 
 

@@ -48,6 +48,7 @@ __all__ = [  # ErrorCode: the numbers in `flwr.app.Error`, which the public modu
     "node_connection",
     "read_node_config",
     "register",
+    "slice_array",
     "take_task",
 ]
 
@@ -79,6 +80,16 @@ def inflated_nbytes(array: bytes, chunks: Chunks) -> int:
     names = get_object_children_ids_from_object_content(array)
     places = json.loads(get_object_body(array, Array))["arraychunk_ids"]
     return sum(len(chunks[names[place]].data) for place in places)
+
+
+def slice_array(array: Array, nbytes: int) -> None:
+    """Make Flower send an array of a record in chunks of so many bytes; by itself it takes 5 MiB.
+
+    Flower keeps the chunks of an array once it has made them. So we make them first.
+    """
+    data = memoryview(array.data)
+    chunks = [ArrayChunk(data[start : start + nbytes]) for start in range(0, len(data), nbytes)]
+    array.__dict__["_chunks"] = [(chunk.object_id, chunk) for chunk in chunks]
 
 
 def inflate_arrays_by(inflate: Callable[[bytes, Chunks], Array]) -> None:

@@ -1,9 +1,9 @@
 """Seconds to an accuracy over slow links: a federation of real processes, 1 Mbit/s up and 10 Mbit/s down a client.
 
 Every client has a proxy of its own, which is its link. A run ends with the first round whose deployed model has the
-accuracy on held-out images. Seconds are those of its rounds: training, coding, transfer and evaluation. Bytes are all TCP traffic of a
-client in a round, with TLS and polling, averaged over clients and over rounds from the second on: clients join in the
-first.
+accuracy on held-out images. Seconds are those of its rounds: training, coding, transfer and evaluation. Bytes are all
+TCP traffic of a client in a round, with TLS and polling, averaged over clients and over rounds from the second on:
+clients join in the first.
 """
 
 from __future__ import annotations
