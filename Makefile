@@ -13,7 +13,8 @@ TWINE  := $(VENV)/twine/bin
 demo: $(DEMO)
 	rm -rf runs/demo
 	$(BIN)/fedvote run quickstart --out runs/demo
-	@echo "to draw digits in a browser and have this network read them: make web"
+	@echo "open in a browser: file://$(CURDIR)/runs/demo/report.html"
+	@echo "to draw digits in a page and have this network read them: make web"
 
 # the demo's network in a page that runs it
 web: $(DEMO)
@@ -89,10 +90,10 @@ $(DEMO): pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
 	touch $@
 
-# in an environment of its own: nothing else needs what it requires
+# in an environment of its own: Flower needs an older `packaging`
 $(TWINE)/twine: $(DEMO)
 	$(PYTHON) -m venv $(VENV)/twine
-	$(TWINE)/pip --quiet --disable-pip-version-check install --constraint constraints.txt twine
+	$(TWINE)/pip --quiet --disable-pip-version-check install twine==7.0.0
 
 $(DEV): $(DEMO)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
