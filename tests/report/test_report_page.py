@@ -195,6 +195,14 @@ def test_settings_in_which_runs_differ_stand_out(make_run: MakeRun) -> None:
     ]
 
 
+def test_a_table_of_runs_with_different_metrics_names_none(make_run: MakeRun) -> None:
+    metric = {"name": "r2", "higher_is_better": True, "percent": False}
+    one, other = make_run("one"), make_run("other", metric=metric, r2=0.5)
+    assert "Accuracy of the deployed network</th>" in report(one, make_run("third"))
+    mixed = report(one, other)
+    assert ">Deployed network</th>" in mixed and "of the deployed network</th>" not in mixed
+
+
 def test_an_unfinished_run_says_how_far_it_is(make_run: MakeRun) -> None:
     folder = make_run(rounds=10)
     lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)

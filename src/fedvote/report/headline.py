@@ -111,7 +111,7 @@ def clients_left_out(run: Run) -> Headline:
     out = set[str]().union(*left_out(run).values())
     clients = run.setting("federation", "clients")
     of = f" of {clients}" if isinstance(clients, int) and clients else ""
-    share = len(out) / clients if of else None
+    share = len(out) / clients if of and out else None
 
     def show(value: float | None) -> str:
         return f"{value:.3g}{of}" if value else "nobody"

@@ -68,9 +68,15 @@ def cell(name: str, content: str | Cell, **attributes: object) -> Html:
 
 def comparison_table(groups: Sequence[Group]) -> Html:
     """The numbers that answer, one row a run or one row a group of seeds, each with its colour in the charts."""
-    head = ["Runs" if several_seeds(groups) else "Run", *(item.label for item in columns(groups[0]))]
+    head = ["Runs" if several_seeds(groups) else "Run", *labels(groups)]
     rows = [row_of([swatched(group.name, index)], group) for index, group in enumerate(groups)]
     return table(head, rows, "numbers", sorts=True)
+
+
+def labels(groups: Sequence[Group]) -> list[str]:
+    """The names of the columns. Where runs are judged by different metrics, the first names none."""
+    judged, *others = (item.label for item in columns(groups[0]))
+    return [judged if len({group.shown for group in groups}) == 1 else "Deployed network", *others]
 
 
 def swatched(name: str, colour: int) -> Html:
@@ -84,7 +90,7 @@ def row_of(names: Sequence[str], group: Group) -> list[str | Cell]:
 def every_run(groups: Sequence[Group]) -> Html:
     """All runs of groups of seeds, with the colour of their group."""
     pairs = [(index, Group(run.name, (run,))) for index, group in enumerate(groups) for run in group.runs]
-    head = ["Run", "Seed", *(item.label for item in columns(groups[0]))]
+    head = ["Run", "Seed", *labels(groups)]
     rows = [row_of([swatched(run.name, index), written(run.seeds[0])], run) for index, run in pairs]
     return table(head, rows, "numbers", sorts=True)
 
