@@ -124,7 +124,7 @@ def on_device(run: Run) -> Headline:
     if known is None:
         return Headline("Size on a device", None, size)
     nbytes, floats = known.device_bytes, known.weights * FLOAT32_BITS / 8
-    note = f"{known.weights:,} weights\nfloat32 takes {size(floats)}"
+    note = f"{known.weights:,} weights alone\nfloat32 takes {size(floats)}"
     return Headline("Size on a device", nbytes, size, note, nbytes / floats if floats else None)
 
 
