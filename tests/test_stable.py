@@ -15,7 +15,8 @@ import typer
 
 import fedvote
 from fedvote.cli import app
-from fedvote.report.html_tables import EVENTS, ROUND_COLUMNS
+from fedvote.report.html_tables import ROUND_COLUMNS
+from fedvote.report.left_out import EVENTS
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run

@@ -1,4 +1,4 @@
-"""The page in a browser: nothing fails, tooltips come up, the legend hides lines, a phone does not scroll sideways."""
+"""The page in a browser: tooltips, keys, legends and tables work, nothing fails, a phone does not scroll sideways."""
 
 from __future__ import annotations
 
@@ -118,6 +118,49 @@ def test_the_page_never_scrolls_sideways(
     open_report(browser, run, make_run("other"), width=width)
     browser.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def column(browser: Any, index: int) -> list[str]:
+    rows = browser.find_elements("css selector", "table[data-sorts] tbody tr")
+    return [row.find_elements("css selector", "th, td")[index].text for row in rows]
+
+
+def test_a_table_sorts_by_any_column_by_click_and_by_key(browser: Any, make_run: MakeRun) -> None:
+    small, large, none = (
+        make_run(name, method=name, nbytes=nbytes) for name, nbytes in (("b", 8_000), ("c", 300_000), ("a", 20_000))
+    )
+    (none / "metrics.jsonl").write_text("")
+    open_report(browser, small, large, none)
+    heads = browser.find_elements("css selector", "table[data-sorts] thead th")
+    order = [head.get_attribute("aria-sort") for head in heads]
+    assert set(order) == {"none"} and column(browser, 0) == ["b", "c", "a"]
+    name, smaller = (heads[index].find_element("css selector", "button") for index in (0, 4))
+    name.click()
+    assert column(browser, 0) == ["a", "b", "c"] and heads[0].get_attribute("aria-sort") == "ascending"
+    name.send_keys(webdriver.Keys.ENTER)
+    assert column(browser, 0) == ["c", "b", "a"] and heads[0].get_attribute("aria-sort") == "descending"
+    smaller.send_keys(webdriver.Keys.SPACE)
+    assert column(browser, 0) == ["b", "c", "a"]  # by number, and a run without one comes last
+    assert [heads[index].get_attribute("aria-sort") for index in (0, 4)] == ["none", "descending"]
+    smaller.click()
+    assert column(browser, 0) == ["c", "b", "a"]
+
+
+def test_arrow_keys_go_from_round_to_round_and_from_cell_to_cell(browser: Any, make_run: MakeRun) -> None:
+    open_report(browser, make_run(clients=3, classes=3))
+    keys, tip = webdriver.Keys, find(browser, "#tip")
+    lines, heat = find(browser, ".plot"), find(browser, ".heat .plot")
+    lines.send_keys(keys.ARROW_RIGHT)
+    assert tip.text.startswith("round 1\n")
+    lines.send_keys(keys.ARROW_RIGHT, keys.ARROW_RIGHT, keys.ARROW_LEFT)
+    assert tip.text.startswith("round 2\n")
+    lines.send_keys(keys.ESCAPE)
+    assert not tip.is_displayed()
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", heat)
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    heat.send_keys(keys.ARROW_DOWN)
+    heat.send_keys(keys.ARROW_DOWN, keys.ARROW_RIGHT)
+    assert tip.text.startswith("client 1 \N{MIDDLE DOT} class 1\n")
 
 
 def test_dark_and_light_screens_get_their_own_colours(browser: Any, make_run: MakeRun) -> None:

@@ -15,6 +15,7 @@ from fedvote.methods import METHODS
 from fedvote.report import write_report
 from fedvote.report.axis import value_axis
 from fedvote.report.measured import in_words, method_measurements, points
+from fedvote.report.over_seeds import groups_of
 from fedvote.report.run_page import read_runs
 from tests import toy
 
@@ -23,8 +24,8 @@ MakeRun = Callable[..., Path]
 
 def test_every_number_of_a_method_has_a_chart_with_a_point_a_round(make_run: MakeRun) -> None:
     folder = make_run(rounds=3, measured={"flipped": 0.25, "drift <b>": -2.0})
-    (run,) = read_runs([folder])
-    assert [(point.x, point.y) for point in points(run, "flipped")] == [(1, 0.25), (2, 0.25), (3, 0.25)]
+    (group,) = groups_of(read_runs([folder]))
+    assert [(point.x, point.y) for point in points(group, "flipped")] == [(1, 0.25), (2, 0.25), (3, 0.25)]
     page = write_report([folder], folder / "report.html").read_text()
     assert page.count("What the method measured") == 1
     assert "drift &lt;b&gt;" in page and "drift <b>" not in page
@@ -49,7 +50,7 @@ def test_numbers_of_ones_own_method_are_explained_by_it(make_run: MakeRun) -> No
 
 
 def test_a_run_that_measured_nothing_has_no_such_section(make_run: MakeRun) -> None:
-    assert method_measurements(read_runs([make_run()])) is None
+    assert method_measurements(groups_of(read_runs([make_run()]))) is None
 
 
 def test_rounds_and_runs_without_the_number_have_no_point(make_run: MakeRun) -> None:
@@ -57,9 +58,9 @@ def test_rounds_and_runs_without_the_number_have_no_point(make_run: MakeRun) -> 
     lines = (second / "metrics.jsonl").read_text().splitlines()
     short = {name: value for name, value in json.loads(lines[0]).items() if name != "measured"}
     (second / "metrics.jsonl").write_text(f"{json.dumps(short)}\n{lines[1]}\n")
-    runs = read_runs([first, second])
-    assert [[point.x for point in points(run, "flipped")] for run in runs] == [[], [2]]
-    assert method_measurements(runs)
+    groups = groups_of(read_runs([first, second]))
+    assert [[point.x for point in points(group, "flipped")] for group in groups] == [[], [2]]
+    assert method_measurements(groups)
 
 
 @given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=5))

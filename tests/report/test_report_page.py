@@ -13,8 +13,9 @@ import pytest
 
 from fedvote.errors import ConfigError
 from fedvote.report import write_report
-from fedvote.report.headline import decimal, duration, headlines, size
-from fedvote.report.html_tables import spans
+from fedvote.report.headline import headlines, smaller, traffic
+from fedvote.report.left_out import spans
+from fedvote.report.number_text import decimal, duration, size
 from fedvote.report.run_page import read_runs
 
 MakeRun = Callable[..., Path]
@@ -77,30 +78,33 @@ def test_the_points_of_the_traffic_chart_are_the_sums_of_the_bytes_in_both_direc
     assert [point[0] for point in deployed["points"]] == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-4)
 
 
-def test_the_headline_numbers_are_the_last_rounds_and_the_means(make_run: MakeRun) -> None:
+def test_the_headline_numbers_are_the_last_rounds_the_sums_and_the_means(make_run: MakeRun) -> None:
     folder = make_run(rounds=0, clients=4)
     line: dict[str, Any] = {
-        "accuracy_calibrated": 0.9,
+        "accuracy_calibrated": 0.89,
         "accuracy_float": 0.95,
         "uplink_bits_per_weight": 0.3,
         "downlink_bits_per_weight": 0.5,
-        "downlink_bytes": 1_200_000,
+        "uplink_bytes": 750_000,
+        "downlink_bytes": 1_250_000,
+        "clients": [0, 1, 2, 3],
         "seconds": 50,
     }
-    rows = [
-        line | {"round": index, "accuracy": index / 10, "uplink_bytes": 800_000, "clients": [0, 1, 2, 3]}
-        for index in (8, 9)
-    ]
+    rows = [line | {"round": index, "accuracy": index / 10} for index in (8, 9)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shown = {item.label: item.value.replace("\u202f", " ") for item in headlines(read_runs([folder])[0])}
-    assert shown == {
-        "Deployed model": "90.00 %",
-        "Float model": "95.00 %",
-        "Traffic per client and round": "0.500 MB",
+    tiles = headlines(read_runs([folder])[0])
+    assert {item.label: item.value.replace("\u202f", " ") for item in tiles} == {
+        "Accuracy of the deployed network": "90.00 %",
+        "Traffic, up and down": "4.00 MB",
+        "Clients left out": "nobody",
+        "Size on a device": "\N{EN DASH}",
         "Bits per weight": "0.800",
-        "Smaller than float32": "80.0\N{MULTIPLICATION SIGN}",
-        "Total time": "1 min 40 s",
+        "Time": "1 min 40 s",
     }
+    notes = [item.note.replace("\u202f", " ") for item in tiles]
+    assert notes[0] == "one input at a time: 89.00 %\nfloat network: 95.00 %"
+    assert notes[1].startswith("float32 takes 80.0 times as much: 320 MB\n1.50 MB up, 2.50 MB down")
+    assert notes[2] == "every client counted in all of its rounds"
 
 
 def test_numbers_are_written_as_people_read_them() -> None:
@@ -123,23 +127,6 @@ def test_a_run_without_a_finished_round_says_so(make_run: MakeRun) -> None:
     assert "No round is finished yet" in page
     assert "Configuration" in page and "Data of each client" in page
     assert "Accuracy by round" not in page
-
-
-def with_seed(folder: Path, seed: int) -> Path:
-    config = folder / "config.toml"
-    config.write_text(config.read_text().replace("seed = 0", f"seed = {seed}"))
-    return folder
-
-
-def test_runs_that_differ_in_their_seed_alone_are_averaged(make_run: MakeRun) -> None:
-    same = [with_seed(make_run(f"seed-{seed}", accuracy=0.8 + 0.1 * seed), seed) for seed in (0, 1)]
-    other = with_seed(make_run("other", method="another"), 2)
-    page = report(*same, other).replace("\u202f", " ")
-    (rows,) = re.findall(r"Over seeds</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
-    (cells,) = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", rows)]
-    assert cells[:3] == ["seed-0, seed-1", "0, 1", "85.00 ± 7.07 %"]
-    assert "Over seeds" not in report(same[0], other)
-    assert "Over seeds" not in report(make_run("a"), make_run("b"))  # the same seed twice is no average
 
 
 def test_a_comparison_with_a_run_that_has_no_round_yet_shows_the_other(make_run: MakeRun) -> None:
@@ -168,7 +155,7 @@ def test_missing_clients_are_said_to_be_missing(make_run: MakeRun) -> None:
 
 def test_vote_weights_and_refusals_are_sections_only_of_runs_that_have_them(make_run: MakeRun) -> None:
     plain = report(make_run())
-    assert "Vote weights" not in plain and "Votes that did not count" not in plain
+    assert "Vote weights" not in plain and "Who was left out" not in plain
     page = report(make_run("attacked", weights=True, hostile=4, refused={"3": "too short"}))
     assert "4 hostile of 10 clients" in page
     assert "<td>too short</td><td>10</td><td>1\N{EN DASH}10</td>" in page
@@ -212,10 +199,10 @@ def test_an_unfinished_run_says_how_far_it_is(make_run: MakeRun) -> None:
     folder = make_run(rounds=10)
     lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
     (folder / "metrics.jsonl").write_text("".join(lines[:4]))
-    assert "<dd>4 of 10</dd>" in report(folder)
+    assert "for 4 of 10 rounds by" in report(folder)
 
 
-def test_the_header_counts_the_clients_of_a_round_even_where_the_configuration_says_all(make_run: MakeRun) -> None:
+def test_the_facts_count_the_clients_of_a_round_even_where_the_configuration_says_all(make_run: MakeRun) -> None:
     folder = make_run(clients=4)
     config = folder / "config.toml"
     config.write_text(config.read_text().replace("cohort = 4", "cohort = 0"))
@@ -224,7 +211,7 @@ def test_the_header_counts_the_clients_of_a_round_even_where_the_configuration_s
     assert "<dt>clients per round</dt><dd>all</dd>" in report(folder)
 
 
-def test_the_header_names_the_attack_and_the_rule(make_run: MakeRun) -> None:
+def test_the_facts_name_the_attack_and_the_rule(make_run: MakeRun) -> None:
     folder = make_run(weights=True, hostile=2)
     rules = '[method.reputation]\nname = "camps"\n[attack]\nname = "inverse"\n'
     config = folder / "config.toml"
@@ -237,12 +224,16 @@ def test_the_header_names_the_attack_and_the_rule(make_run: MakeRun) -> None:
 def test_float32_is_as_small_as_float32(make_run: MakeRun) -> None:
     folder = make_run(rounds=0, clients=2)
     rows = [  # the seed makes the first broadcast
-        {"round": index, "uplink_bits_per_weight": 32, "downlink_bits_per_weight": 0 if index == 1 else 32}
+        {
+            "round": index, "uplink_bytes": 8000, "downlink_bytes": 0 if index == 1 else 8000,
+            "uplink_bits_per_weight": 32, "downlink_bits_per_weight": 0 if index == 1 else 32,
+        }
         for index in (1, 2)
-    ]
+    ]  # fmt: skip
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shown = {item.label: item.value for item in headlines(read_runs([folder])[0])}
-    assert shown["Smaller than float32"] == "1.00\N{MULTIPLICATION SIGN}"
+    (run,) = read_runs([folder])
+    assert smaller(run).value == "1.00\N{MULTIPLICATION SIGN}"
+    assert traffic(run).note.startswith("as much as float32\n")
 
 
 def test_the_same_runs_make_the_same_bytes(make_run: MakeRun) -> None:

@@ -48,3 +48,10 @@ def test_all_variables_have_values_of_their_own_and_nothing_is_fetched() -> None
 def test_a_long_legend_makes_the_drawing_higher() -> None:
     few, many = drawn(["one"]), drawn([str(index) for index in range(30)])
     assert int(few.attrib["height"]) < 30 * ROW < int(many.attrib["height"])
+
+
+def test_a_long_name_makes_the_drawing_wider_than_the_name_is_long() -> None:
+    name = "FedPAQ, buckets of 512, rounded down as well"
+    [label] = [each for each in drawn([name]).iter(f"{SVG}text") if each.text == name]
+    width = int(drawn([name]).attrib["width"])
+    assert int(drawn(["one"]).attrib["width"]) < width and float(label.attrib["x"]) + 7 * len(name) < width

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis, percent_axis
-from fedvote.report.headline import NONE
 from fedvote.report.lines import LegendKey, Point, Series, colour_style, legend, line_chart
 from fedvote.report.markup import Html, join, tag
-from fedvote.report.page import heading, in_common, shell
+from fedvote.report.number_text import NONE
+from fedvote.report.page import heading, shell
 from fedvote.report.svg import line_svg
+from fedvote.report.what_it_was import in_common
 from fedvote.runs.config import Config
 
 Measured = Sequence[float | None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html, tag
-from fedvote.report.run_page import Run
+from fedvote.report.over_seeds import Group
 
 Path = tuple[tuple[float, float], ...]
 
@@ -18,12 +18,12 @@ def told_apart(series: Sequence[Series]) -> list[Series]:
     return [replace(each, turn=_turn(each, groups.get(_path(each), []))) for each in series]
 
 
-def equal_runs(runs: Sequence[Run], series: Sequence[Series]) -> Html:
+def equal_runs(groups: Sequence[Group], series: Sequence[Series]) -> Html:
     """A sentence for each group of runs whose deployed models have the same line; nothing if there is none."""
     deployed = [each for each in series if "accuracy" in each.tokens]
-    names = {f"run-{index}": run.name for index, run in enumerate(runs)}
-    groups = [[names[each.tokens[0]] for each in group] for group in _equal(deployed).values() if len(group) > 1]
-    sentences = [f"{', '.join(group[:-1])} and {group[-1]} have the same line, drawn in turns." for group in groups]
+    names = {f"run-{index}": group.name for index, group in enumerate(groups)}
+    equal = [[names[each.tokens[0]] for each in lines] for lines in _equal(deployed).values() if len(lines) > 1]
+    sentences = [f"{', '.join(some[:-1])} and {some[-1]} have the same line, drawn in turns." for some in equal]
     return tag("p", " ".join(sentences), class_="explain") if sentences else Html()
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fedvote.report.headline import writer
 from fedvote.report.heat import HeatMap, heat_map
-from fedvote.report.html_tables import table
-from fedvote.report.markup import Html, join, tag
+from fedvote.report.markup import Html, join, meter, tag
+from fedvote.report.number_text import writer
 from fedvote.report.run_page import Run
 from fedvote.report.sections import titled
 from fedvote.tasks.goal import ACCURACY, Shown
 
-MOST_ROWS = 12  # a longer table is folded
+MOST_ROWS = 64  # a longer list is folded
+MOST_NUMBERS = 12  # classes up to which each cell of the matrix shows its number
 EXPLAIN = (
-    "The deployed network after the last round, with fixed batch-norm statistics, on the test examples; by client, on "
-    "some of the client's own training examples."
+    "The deployed network after the last round, one input at a time, on the test examples; by client, on some of the "
+    "client's own training examples. The worst come first."
 )
 
 
@@ -24,8 +24,8 @@ def evaluated(run: Run) -> Html | None:
     """None if the run has not ended, or is of an earlier version."""
     if not run.evaluation:
         return None
-    parts = [confusion(run.evaluation), *tables(run, run.evaluation)]
-    return join(tag("p", EXPLAIN, class_="explain"), *parts)
+    parts = [confusion(run.evaluation), *bars(run, run.evaluation)]
+    return join(tag("p", EXPLAIN, class_="explain"), tag("div", *parts, class_="beside"))
 
 
 def confusion(evaluation: Mapping[str, Any]) -> Html:
@@ -42,26 +42,35 @@ def confusion(evaluation: Mapping[str, Any]) -> Html:
         row_name="true class",
         column_name="answer",
         unit="examples",
+        widest=44,
+        written=len(classes) <= MOST_NUMBERS,
     )
-    return join(tag("h3", "Confusion matrix"), tag("figure", heat_map(heat), data_chart="heat"))
+    return tag("div", tag("h3", "Confusion matrix"), tag("figure", heat_map(heat), data_chart="heat"))
 
 
-def tables(run: Run, evaluation: Mapping[str, Any]) -> list[Html]:
+def bars(run: Run, evaluation: Mapping[str, Any]) -> list[Html]:
     """Accuracy by class, which in multi-label is F1, and the metric by client."""
     by_class = ACCURACY if "confusion" in evaluation else Shown("f1", percent=False)
     return [
-        values_table("class", evaluation.get("by_class") or {}, by_class),
-        values_table("client", evaluation.get("by_client") or {}, run.shown, run.hostile),
+        bar_list("class", evaluation.get("by_class") or {}, by_class),
+        bar_list("client", evaluation.get("by_client") or {}, run.shown, run.hostile),
     ]
 
 
-def values_table(word: str, values: Mapping[str, float | None], shown: Shown, hostile: Collection[str] = ()) -> Html:
-    """A row for each class or client, the worst first; nothing if there are none."""
+def bar_list(word: str, values: Mapping[str, float | None], shown: Shown, hostile: Collection[str] = ()) -> Html:
+    """A bar for each class or client, the worst first; nothing if there are none."""
     if not values:
         return Html()
-    sign, show = 1 if shown.higher_is_better else -1, writer(shown)
+    sign = 1 if shown.higher_is_better else -1
     worst_first = sorted(values.items(), key=lambda item: (item[1] is None, sign * (item[1] or 0)))
-    rows = [[f"{each} (hostile)" if each in hostile else each, show(value)] for each, value in worst_first]
-    content = table([word.capitalize(), shown.name], rows, "numbers")
+    rows = [bar(name, value, shown, hostile=name in hostile) for name, value in worst_first]
+    content = tag("table", tag("tbody", *rows), class_="bars")
     folded = tag("details", tag("summary", f"{len(rows)} rows"), content) if len(rows) > MOST_ROWS else content
-    return join(tag("h3", f"{titled(shown)} by {word}"), folded)
+    return tag("div", tag("h3", f"{titled(shown)} by {word}"), folded)
+
+
+def bar(name: str, value: float | None, shown: Shown, *, hostile: bool) -> Html:
+    """Its name, a bar as long as its share, and its value. A metric that is no share has no bar."""
+    whole = tag("td", meter(value)) if shown.percent and value is not None else tag("td")
+    head = tag("th", f"{name} (hostile)" if hostile else name, scope="row", class_="marked" if hostile else None)
+    return tag("tr", head, whole, tag("td", writer(shown)(value)))

@@ -1,106 +1,138 @@
-"""The few numbers that summarise a run, and the format of numbers."""
+"""The few numbers that answer for a run, or for runs that differ only in their seed."""
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fedvote.report.run_page import Run, both_ways
-from fedvote.tasks.goal import ACCURACY, Shown
+from fedvote.report.left_out import left_out, out_in_words
+from fedvote.report.number_text import NONE, decimal, duration, last, mean, percent, size, spread, writer
+from fedvote.report.over_seeds import Group
+from fedvote.report.run_page import Run, both_ways, number
 
-NONE = "\N{EN DASH}"
 FLOAT32_BITS = 32
+FLOAT = "Float network"
 
 
 @dataclass(frozen=True)
 class Headline:
     label: str
-    value: str
-    note: str = ""
+    number: float | None
+    show: Callable[[float | None], str]
+    note: str = ""  # one line or several
+    share: float | None = None  # the filled part of the bar below the number, between 0 and 1
+    words: str = ""  # instead of the number
 
-
-def percent(share: float | None) -> str:
-    return NONE if share is None else f"{100 * share:.2f}\u202f%"
-
-
-def spread(shares: Sequence[float], percent: bool = True) -> str:
-    """The mean, in percent if asked, with the standard deviation if there are several values."""
-    if not shares:
-        return ""
-    scale, unit = (100, "\u202f%") if percent else (1, "")
-    deviation = f" ± {scale * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
-    return f"{scale * statistics.fmean(shares):.2f}{deviation}{unit}"
-
-
-def writer(shown: Shown) -> Callable[[float | None], str]:
-    """The function that writes values of a metric."""
-    return percent if shown.percent else decimal
-
-
-def decimal(value: float | None) -> str:
-    """Three significant digits, never as a power of ten."""
-    if value is None or not math.isfinite(value):
-        return NONE if value is None else str(value)
-    places = 2 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:,.{max(0, places)}f}"
-
-
-def size(nbytes: float | None) -> str:
-    """Bytes as megabytes, or as kilobytes below 0.1 MB."""
-    if nbytes is None:
-        return NONE
-    return f"{decimal(nbytes / 1e6)}\u202fMB" if nbytes >= 1e5 else f"{decimal(nbytes / 1e3)}\u202fkB"
-
-
-def duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{decimal(seconds)}\u202fs"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}\u202fmin {rest}\u202fs" if minutes < 60 else f"{minutes // 60}\u202fh {minutes % 60}\u202fmin"
-
-
-def mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def last(values: list[float]) -> float | None:
-    return values[-1] if values else None
+    @property
+    def value(self) -> str:
+        return self.words or self.show(self.number)
 
 
 def headlines(run: Run) -> list[Headline]:
-    return [*accuracies(run), *traffic(run), time_taken(run)]
+    """The answer first: how good, how many bytes, who was left out."""
+    return [quality(run), traffic(run), clients_left_out(run), on_device(run), bits(run), time_taken(run)]
 
 
-def accuracies(run: Run) -> list[Headline]:
+def columns(group: Group) -> list[Headline]:
+    """The numbers of one run for a table of several; of runs that differ only in their seed, their means."""
+    by_run = [[quality(run), float_quality(run), traffic(run), smaller(run), *headlines(run)[2:]] for run in group.runs]
+    means = [over_seeds(items) for items in zip(*by_run, strict=True)]
+    return [*(with_spread(item, group) for item in means[:2]), *means[2:]]
+
+
+def over_seeds(items: Sequence[Headline]) -> Headline:
+    known = [item.number for item in items if item.number is not None]
+    return Headline(items[0].label, mean(known), items[0].show)
+
+
+def with_spread(item: Headline, group: Group) -> Headline:
+    """A metric with its standard deviation over seeds."""
+    suffix = "_float" if item.label == FLOAT else ""
+    ends = [values[-1] for run in group.runs if (values := run.quality(suffix))]
+    return replace(item, words=spread(ends, group.shown.percent)) if len(ends) > 1 else item
+
+
+def quality(run: Run) -> Headline:
+    """The metric of the deployed network, and beside it of the float network that training continues from."""
     deployed, calibrated = last(run.quality()), last(run.quality("_calibrated"))
-    floating, floating_calibrated = last(run.quality("_float")), last(run.quality("_float_calibrated"))
-    show, word = writer(run.shown), "" if run.shown == ACCURACY else f"{run.shown.name}, "
+    floating, show = last(run.quality("_float")), writer(run.shown)
     backdoor = run.column("backdoor_success")
-    success = f", backdoor {percent(backdoor[-1])}" if backdoor else ""
-    return [
-        Headline("Deployed model", show(deployed), f"{word}calibrated {show(calibrated)}{success}"),
-        Headline("Float model", show(floating), f"{word}calibrated {show(floating_calibrated)}"),
+    notes = [
+        f"one input at a time: {show(calibrated)}" if calibrated is not None else "",
+        f"float network: {show(floating)}" if floating not in (None, deployed) else "",
+        f"backdoor: {percent(backdoor[-1])}" if backdoor else "",
     ]
+    label = f"{run.shown.name[:1].upper()}{run.shown.name[1:]} of the deployed network"
+    return Headline(label, deployed, show, "\n".join(filter(None, notes)), deployed if run.shown.percent else None)
 
 
-def traffic(run: Run) -> list[Headline]:
+def float_quality(run: Run) -> Headline:
+    return Headline(FLOAT, last(run.quality("_float")), writer(run.shown))
+
+
+def smaller(run: Run) -> Headline:
+    sent, floats = sum(map(both_ways, run.rounds)), float32_bytes(run)
+    return Headline("Smaller than float32", floats / sent if sent and floats else None, times)
+
+
+def times(value: float | None) -> str:
+    return NONE if value is None else f"{decimal(value)}\N{MULTIPLICATION SIGN}"
+
+
+def traffic(run: Run) -> Headline:
+    up, down = (sum(run.column(f"{way}link_bytes")) for way in ("up", "down"))
+    both, floats = up + down, float32_bytes(run)
+    lines = [beside_float32(both, floats), f"{size(up)} up, {size(down)} down, all clients together"]
+    note = "\n".join(filter(None, lines))
+    return Headline("Traffic, up and down", both, size, note, both / floats if floats else None)
+
+
+def beside_float32(nbytes: float | None, floats: float | None) -> str:
+    """How many times as much float32 takes, and how much that is; nothing if either is not known."""
+    if not nbytes or not floats:
+        return ""
+    ratio = floats / nbytes
+    return f"float32 takes {decimal(ratio)} times as much: {size(floats)}" if ratio > 1.1 else "as much as float32"
+
+
+def float32_bytes(run: Run) -> float:
+    """Bytes of the same messages if every weight in them were a float32. The seed makes the first broadcast."""
+    seeded = run.setting("model", "start") in (None, "seed")
+    return sum(
+        (number(record, f"{way}link_bytes") or 0) * FLOAT32_BITS / width
+        for record in run.rounds
+        for way in ("up", "down")
+        if (width := number(record, f"{way}link_bits_per_weight"))
+        if not (seeded and way == "down" and record["round"] == 1)
+    )
+
+
+def clients_left_out(run: Run) -> Headline:
+    out = set[str]().union(*left_out(run).values())
+    clients = run.setting("federation", "clients")
+    of = f" of {clients}" if isinstance(clients, int) and clients else ""
+    share = len(out) / clients if of else None
+
+    def show(value: float | None) -> str:
+        return f"{value:.3g}{of}" if value else "nobody"
+
+    return Headline("Clients left out", len(out), show, out_in_words(run), share)
+
+
+def on_device(run: Run) -> Headline:
+    known = run.network
+    if known is None:
+        return Headline("Size on a device", None, size)
+    nbytes, floats = known.device_bytes, known.weights * FLOAT32_BITS / 8
+    note = f"{known.weights:,} weights\nfloat32 takes {size(floats)}"
+    return Headline("Size on a device", nbytes, size, note, nbytes / floats if floats else None)
+
+
+def bits(run: Run) -> Headline:
     up, down = mean(run.column("uplink_bits_per_weight")), mean(run.column("downlink_bits_per_weight"))
     both = None if up is None or down is None else up + down
-    fewer = f"{decimal(float32_bits(run) / both)}\N{MULTIPLICATION SIGN}" if both else NONE
-    total = run.megabytes[-1] * 1e6 if run.megabytes else 0
-    return [
-        Headline("Traffic per client and round", size(traffic_per_client(run)), f"{size(total)} in total, up and down"),
-        Headline("Bits per weight", decimal(both), f"{decimal(up)} up, {decimal(down)} down"),
-        Headline("Smaller than float32", fewer, f"{FLOAT32_BITS} bits per weight up, {FLOAT32_BITS} down"),
-    ]
-
-
-def float32_bits(run: Run) -> float:
-    """Mean bits that float32 weights would take a round, up and down. The seed makes the first broadcast."""
-    known = sum(record["round"] == 1 for record in run.rounds) if run.setting("model", "start") in (None, "seed") else 0
-    return FLOAT32_BITS * (2 - known / len(run.rounds))
+    note = f"{decimal(up)} up, {decimal(down)} down\n{size(traffic_per_client(run))} for each client and round"
+    return Headline("Bits per weight", both, decimal, note)
 
 
 def traffic_per_client(run: Run) -> float | None:
@@ -113,4 +145,4 @@ def traffic_per_client(run: Run) -> float | None:
 def time_taken(run: Run) -> Headline:
     seconds = run.column("seconds")
     each = mean(seconds)
-    return Headline("Total time", duration(sum(seconds)), NONE if each is None else f"{duration(each)} a round")
+    return Headline("Time", sum(seconds), duration, NONE if each is None else f"{duration(each)} a round")

@@ -31,6 +31,8 @@ class HeatMap:
     marked: Collection[str] = ()  # rows with a stripe beside them
     mark_name: str = ""
     totals: str = ""  # the heading of the bars of row sums; empty: no bars
+    widest: int = 64  # pixels of a column, at most
+    written: bool = False  # whether each cell shows its number
 
 
 def shade(value: float, largest: float) -> int:
@@ -47,12 +49,12 @@ def heat_map(heat: HeatMap) -> Html:
     upright = max(map(len, heat.columns)) > 4
     label_pixels = 14 if upright else 7 * max(map(len, heat.columns)) + 6
     deep = f"{min(16, max(map(len, heat.columns))) * 0.6:.1f}em" if upright else "1.3em"
-    size = f"--rows: {pixels * len(heat.rows):.0f}px; --widest: {64 * len(heat.columns)}px; --deep: {deep}"
+    size = f"--rows: {pixels * len(heat.rows):.0f}px; --widest: {heat.widest * len(heat.columns)}px; --deep: {deep}"
     frame = tag(
         "div",
         row_labels(heat, pixels),
         stripes(heat),
-        tag("div", drawing(heat, gaps=pixels >= 8), class_="plot"),
+        tag("div", drawing(heat, gaps=pixels >= 8), values(heat), class_="plot"),
         totals(heat),
         column_labels(heat.columns, label_pixels, upright=upright),
         tag("div", heat.column_name, class_="axis-name"),
@@ -78,6 +80,19 @@ def drawing(heat: HeatMap, *, gaps: bool) -> Html:
         "svg", tag("title", heat.label), *shades, viewBox=f"0 0 {len(heat.columns)} {len(heat.rows)}",
         preserveAspectRatio="none", role="img", aria_label=heat.label, class_="gaps" if gaps else None,
     )  # fmt: skip
+
+
+def values(heat: HeatMap) -> Html:
+    """The numbers in the cells, light on dark shades. Zeros stay empty: the others stand out."""
+    if not heat.written:
+        return Html()
+    largest, across, down = largest_of(heat.cells), 100 / len(heat.columns), 100 / len(heat.rows)
+    spans = [
+        tag("span", f"{value:.4g}", style=f"left: {across * (x + 0.5):.2f}%; top: {down * (y + 0.5):.2f}%",
+            class_="on-dark" if shade(value, largest) > SHADES / 2 else None)
+        for y, row in enumerate(heat.cells) for x, value in enumerate(row) if value
+    ]  # fmt: skip
+    return tag("div", *spans, class_="values", aria_hidden="true")
 
 
 def shade_style(level: int) -> str:

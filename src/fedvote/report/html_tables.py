@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Any
 
-from fedvote.report.headline import NONE, decimal, headlines, percent, size, spread, writer
+from fedvote.report.headline import columns
+from fedvote.report.left_out import event_rows
 from fedvote.report.lines import colour_style
 from fedvote.report.markup import Html, join, tag
+from fedvote.report.number_text import NONE, decimal, percent, size, writer
+from fedvote.report.over_seeds import Group, several_seeds
 from fedvote.report.run_page import Record, Run, number
+from fedvote.report.what_it_was import written
 from fedvote.tasks.goal import Shown
 
 Keys = tuple[str, ...]
@@ -33,60 +35,67 @@ ROUND_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 }
 BACKDOOR = ("backdoor_success",)  # columns of runs whose attack has a trigger
 
-EVENTS = {
-    "refused": "refused",
-    "failed": "no vote",
-    "absent": "absent",
-    "late": "late",
-    "second": "second vote",
-    "turned_away": "turned away",
-    "returned": "came back",
-}
-"""Event in metrics.jsonl -> its name on the page."""
+MOST_ROWS = 12  # a longer table of events is folded
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], class_: str | None = None) -> Html:
-    """A table; the first cell of a row is its heading. If it is too wide, it scrolls, not the page."""
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table that sorts: its text, and its place among the others."""
+
+    text: str
+    number: float | None
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str | Cell]], class_: str | None = None, *, sorts: bool = False
+) -> Html:
+    """A table; the first cell of a row is its heading. If it is too wide, it scrolls, not the page.
+
+    `sorts`: the page's script makes a button of every column's name.
+    """
     top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
-    body = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]
-    return tag("div", tag("table", top, tag("tbody", *body), class_=class_), class_="scroll", tabindex="0")
+    body = [tag("tr", cell("th", row[0], scope="row"), *(cell("td", each) for each in row[1:])) for row in rows]
+    whole = tag("table", top, tag("tbody", *body), class_=class_, data_sorts="" if sorts else None)
+    return tag("div", whole, class_="scroll", tabindex="0")
 
 
-def comparison_table(runs: Sequence[Run]) -> Html:
-    """The headline numbers, one row a run, each with its colour in the charts."""
-    names = [join(tag("i", class_="swatch", style=colour_style(index)), run.name) for index, run in enumerate(runs)]
-    head = ["Run", *(headline.label for headline in headlines(runs[0]))]
-    rows = [
-        [name, *(join(item.value, tag("small", item.note)) for item in headlines(run))]
-        for name, run in zip(names, runs, strict=True)
-    ]
-    return table(head, rows, "numbers")
+def cell(name: str, content: str | Cell, **attributes: object) -> Html:
+    if isinstance(content, Cell):
+        value = "" if content.number is None else f"{content.number:.10g}"
+        return tag(name, content.text, data_value=value, **attributes)
+    return tag(name, content, **attributes)
 
 
-def seeds_table(runs: Sequence[Run]) -> Html | None:
-    """Mean and standard deviation over runs that differ only in their seed; None if there are no such runs."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        common = {key: value for key, value in run.config.items() if key != "seed"} | {"done": len(run.rounds)}
-        groups.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
-    rows = [seeds_row(group) for group in groups.values() if len({run.setting("seed") for run in group}) > 1]
-    return table(["Runs", "Seeds", "Deployed", "Float", "Traffic in total"], rows, "numbers") if rows else None
+def comparison_table(groups: Sequence[Group]) -> Html:
+    """The numbers that answer, one row a run or one row a group of seeds, each with its colour in the charts."""
+    head = ["Runs" if several_seeds(groups) else "Run", *(item.label for item in columns(groups[0]))]
+    rows = [row_of([swatched(group.name, index)], group) for index, group in enumerate(groups)]
+    return table(head, rows, "numbers", sorts=True)
 
 
-def seeds_row(runs: Sequence[Run]) -> list[str]:
-    def over_seeds(key: str) -> str:
-        ends = [values[-1] for run in runs if (values := run.quality(key))]
-        return spread(ends, runs[0].shown.percent) if len(ends) > 1 else NONE
+def swatched(name: str, colour: int) -> Html:
+    return join(tag("i", class_="swatch", style=colour_style(colour)), name)
 
-    sent = statistics.mean(1e6 * (run.megabytes or [0])[-1] for run in runs)
-    seeds = ", ".join(str(run.setting("seed")) for run in runs)
-    return [
-        ", ".join(run.name for run in runs),
-        seeds,
-        over_seeds(""),
-        over_seeds("_float"),
-        size(sent),
-    ]
+
+def row_of(names: Sequence[str], group: Group) -> list[str | Cell]:
+    return [*names, *(Cell(item.value, item.number) for item in columns(group))]
+
+
+def every_run(groups: Sequence[Group]) -> Html:
+    """All runs of groups of seeds, with the colour of their group."""
+    pairs = [(index, Group(run.name, (run,))) for index, group in enumerate(groups) for run in group.runs]
+    head = ["Run", "Seed", *(item.label for item in columns(groups[0]))]
+    rows = [row_of([swatched(run.name, index), written(run.seeds[0])], run) for index, run in pairs]
+    return table(head, rows, "numbers", sorts=True)
+
+
+def events_table(run: Run) -> Html | None:
+    """Every event with its clients, its reason and its rounds; None if there are none."""
+    rows = list(event_rows(run))
+    if not rows:
+        return None
+    content = table(["Event", "Client", "Reason", "Times", "Rounds"], rows, "events")
+    return tag("details", tag("summary", f"{len(rows)} rows"), content) if len(rows) > MOST_ROWS else content
 
 
 def rounds_table(run: Run) -> Html:
@@ -112,35 +121,6 @@ def round_row(record: Record, columns: Sequence[str], shown: Shown) -> list[str]
 
     values = map(cell, columns)
     return [str(record["round"]), *values, str(len(record.get("clients") or ()))]
-
-
-def events_table(run: Run) -> Html | None:
-    """Votes that did not count, with reasons and rounds, and clients that came back; None if there are none."""
-    rounds: dict[tuple[str, str, str], list[int]] = {}
-    for record in run.rounds:
-        for event, name in EVENTS.items():
-            for client, reason in clients_and_reasons(record.get(event)):
-                rounds.setdefault((name, client, reason), []).append(record["round"])
-    if not rounds:
-        return None
-    order = list(EVENTS.values())
-    ordered = sorted(rounds.items(), key=lambda item: (order.index(item[0][0]), len(item[0][1]), item[0]))
-    rows = [[name, client, reason, str(len(when)), spans(when)] for (name, client, reason), when in ordered]
-    return table(["Event", "Client", "Reason", "Times", "Rounds"], rows)
-
-
-def clients_and_reasons(event: object) -> list[tuple[str, str]]:
-    """The clients of an event, each with its reason, or with "" if the event has none."""
-    if isinstance(event, Mapping):
-        return [(str(client), reason if isinstance(reason, str) else "") for client, reason in event.items()]
-    return [(str(client), "") for client in event] if isinstance(event, list) else []
-
-
-def spans(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 5 as 1-3, 5 with an en dash."""
-    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])  # in a span, number - index is constant
-    runs = [[value for _, value in group] for _, group in groups]
-    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}\N{EN DASH}{run[-1]}" for run in runs)
 
 
 def configuration(runs: Sequence[Run]) -> Html:
@@ -173,12 +153,3 @@ def flatten(config: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, 
             yield from flatten(value, (*path, key))
         else:
             yield (*path, key), written(value)
-
-
-def written(value: object) -> str:
-    """A value as a person writes it: true instead of True, a list by its items."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return ", ".join(map(written, value)) or "none"
-    return str(value) if value not in ("", {}) else "none"

@@ -26,6 +26,7 @@ class Point:
     x: float
     y: float
     note: str  # the heading of the tooltip
+    spread: float = 0  # half of the height of the band around the line
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,22 @@ def line(series: Series, x: Axis, y: Axis, *, off: bool) -> Html:
     path = tag("path", d="M" + "L".join(places), class_=series.dash, style=dashes(series)) if places else Html()
     # a dot is a line of length 0 with round caps: it stays round when the drawing is stretched
     dots = "".join(f"M{place}h0" for place in places) if len(places) <= MOST_DOTS else ""
+    spreads = any(point.spread for point in series.points)
+    around = tag("path", d=band(series, x, y), class_="band") if spreads else Html()
     shown, tokens, style = "series off" if off else "series", " ".join(series.tokens), colour_style(series.colour)
-    return tag("g", path, tag("path", d=dots, class_="dots"), class_=shown, data_tokens=tokens, style=style)
+    return tag("g", path, tag("path", d=dots, class_="dots"), around, class_=shown, data_tokens=tokens, style=style)
+
+
+def band(series: Series, x: Axis, y: Axis) -> str:
+    """The outline of the band around a line: along its upper edge, and back along the lower one."""
+
+    def place(point: Point, value: float) -> str:
+        height = min(1.0, max(0.0, y.at(value)))
+        return f"{SIZE * x.at(point.x):.1f} {SIZE * (1 - height):.1f}"
+
+    upper = [place(point, point.y + point.spread) for point in series.points]
+    lower = [place(point, point.y - point.spread) for point in reversed(series.points)]
+    return "M" + "L".join([*upper, *lower]) + "z"
 
 
 def dashes(series: Series) -> str | None:
@@ -120,6 +135,9 @@ def chart_data(series: Sequence[Series], x: Axis, y: Axis, show: Callable[[float
     """The tooltips: place and text of every point."""
 
     def points(each: Series) -> list[list[object]]:
-        return [[round(x.at(p.x), 4), round(1 - y.at(p.y), 4), p.note, show(p.y)] for p in each.points]
+        return [[round(x.at(p.x), 4), round(1 - y.at(p.y), 4), p.note, value(p)] for p in each.points]
+
+    def value(point: Point) -> str:
+        return show(point.y) + (f" ± {point.spread:.2g}" if point.spread else "")
 
     return [{"name": each.name, "points": points(each)} for each in series]

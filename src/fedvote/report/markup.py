@@ -29,6 +29,11 @@ def tag(name: str, *children: str, **attributes: object) -> Html:
     return Html(f"<{opening}>{join(*children)}" + ("" if name in VOID else f"</{name}>"))
 
 
+def meter(share: float) -> Html:
+    """A bar that is filled up to a share between 0 and 1. The number stands beside it as text."""
+    return tag("i", class_="meter", style=f"--share: {100 * min(1, max(0, share)):.1f}%", aria_hidden="true")
+
+
 def data_block(data: object) -> Html:
     """JSON for the page's script. "<" is escaped: it could end the block early."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

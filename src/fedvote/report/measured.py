@@ -9,27 +9,33 @@ from fedvote.report.axis import axis_from_zero, value_axis
 from fedvote.report.equal_lines import told_apart
 from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, tag
+from fedvote.report.over_seeds import Group, mean_points
 from fedvote.report.run_page import Run
 from fedvote.report.sections import section
 
 
-def method_measurements(runs: Sequence[Run]) -> Html | None:
+def method_measurements(groups: Sequence[Group]) -> Html | None:
+    runs = [run for group in groups for run in group.runs]
     names = list(dict.fromkeys(name for run in runs for record in run.rounds for name in record.get("measured", {})))
     if not names:
         return None
-    keys = [LegendKey(f"run-{index}", run.name, index, "solid") for index, run in enumerate(runs)] if runs[1:] else []
-    drawn = tag("div", *(panel(name, runs) for name in names), class_="panels")
+    keys = [LegendKey(f"run-{index}", group.name, index, "solid") for index, group in enumerate(groups)]
+    drawn = tag("div", *(panel(name, groups) for name in names), class_="panels")
     return section(
-        "What the method measured", tag("div", legend(keys) if keys else "", drawn, class_="multiples"),
+        "What the method measured", tag("div", legend(keys) if keys[1:] else "", drawn, class_="multiples"),
         explain="Numbers that the method itself records in every round.",
     )  # fmt: skip
 
 
-def panel(name: str, runs: Sequence[Run]) -> Html:
-    series = [Series(run.name, index, "solid", (f"run-{index}",), points(run, name)) for index, run in enumerate(runs)]
+def panel(name: str, groups: Sequence[Group]) -> Html:
+    series = [
+        Series(group.name, index, "solid", (f"run-{index}",), points(group, name)) for index, group in enumerate(groups)
+    ]
     seen = [point for each in series for point in each.points]
+    if not seen:
+        return Html()
     x, y = axis_from_zero(max(point.x for point in seen), whole=True), value_axis([point.y for point in seen])
-    title, sentence = in_words(name, runs)
+    title, sentence = in_words(name, [run for group in groups for run in group.runs])
     chart = line_chart(title, told_apart(series), x, y, "round", lambda value: f"{value:.4g}")
     caption = tag("figcaption", title, tag("small", sentence))
     return tag("figure", caption, chart, data_chart="lines")
@@ -43,6 +49,8 @@ def in_words(name: str, runs: Sequence[Run]) -> tuple[str, str]:
     return title or name.replace("_", " "), sentence or f"Recorded by the method as {name}."
 
 
-def points(run: Run, name: str) -> tuple[Point, ...]:
-    values = [(record["round"], record.get("measured", {}).get(name)) for record in run.rounds]
-    return tuple(Point(number, value, f"round {number}") for number, value in values if value is not None)
+def points(group: Group, name: str) -> tuple[Point, ...]:
+    def values(run: Run) -> list[float | None]:
+        return [record.get("measured", {}).get(name) for record in run.rounds]
+
+    return mean_points(group, lambda run: run.round_numbers, values, lambda index, _: f"round {index}")

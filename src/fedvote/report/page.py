@@ -6,21 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 
+from fedvote.report.client_maps import client_data, vote_weights
 from fedvote.report.evaluated import evaluated
 from fedvote.report.headline import Headline, headlines
 from fedvote.report.html_tables import (
     comparison_table,
     configuration,
     events_table,
+    every_run,
     network_table,
     rounds_table,
-    seeds_table,
-    written,
 )
-from fedvote.report.markup import Html, join, markup, tag
+from fedvote.report.markup import Html, join, markup, meter, tag
 from fedvote.report.measured import method_measurements
+from fedvote.report.over_seeds import Group, groups_of, several_seeds
 from fedvote.report.run_page import Run
-from fedvote.report.sections import by_round, by_traffic, client_data, section, vote_weights
+from fedvote.report.sections import by_round, by_traffic, folded, section
+from fedvote.report.what_it_was import clients_per_round, in_common, rule, what_it_was, written
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -43,19 +45,13 @@ $script</script>
 </html>
 """)
 
-FACTS = {
-    "data": ("data", "name"),
-    "partition": ("partition", "name"),
-    "model": ("model", "name"),
-    "method": ("method", "name"),
-    "clients": ("federation", "clients"),
-    "seed": ("seed",),
-}
-"""Fact in the header -> its path in the configuration."""
+OVER_SEEDS = "Means over runs that differ only in their seed, the metric with its standard deviation."
 
 
 def page(runs: Sequence[Run]) -> str:
-    return shell(title(runs), join(header(runs), tag("main", summary(runs), *charts(runs), *details(runs))))
+    groups = groups_of(runs)
+    body = tag("main", answer(groups), facts(runs), *charts(groups), *details(groups))
+    return shell(title(runs), join(heading(title(runs), {}, what_it_was(runs)), body))
 
 
 def shell(title: str, body: Html) -> str:
@@ -73,23 +69,38 @@ def title(runs: Sequence[Run]) -> str:
     return runs[0].name if len(runs) == 1 else f"{len(runs)} runs compared"
 
 
-def header(runs: Sequence[Run]) -> Html:
-    facts = {name: in_common([run.setting(*path) for run in runs]) for name, path in FACTS.items()}
-    facts["clients per round"] = in_common([cohort(run) for run in runs])
-    facts["rounds"] = in_common([progress(run) for run in runs])
+def facts(runs: Sequence[Run]) -> Html:
+    """Settings that the sentence at the top leaves out, those of several runs together."""
+    facts = {
+        "partition": in_common([partition(run) for run in runs]),
+        "clients per round": in_common([clients_per_round(run) for run in runs]),
+        "seed": in_common([run.setting("seed") for run in runs]),
+    }
     if any(run.hostile for run in runs):
         facts["attack"] = in_common([hostile(run) for run in runs])
-    if any(run.setting("method", "reputation") or run.setting("method", "aggregate") for run in runs):
+    if any(run.hostile or record.get("vote_weight") for run in runs for record in run.rounds[:1]):
         facts["rule"] = in_common([rule(run) for run in runs])
     if any(run.setting("data", "validation") for run in runs):
         facts["evaluated on"] = in_common([evaluated_on(run) for run in runs])
-    return heading(title(runs), facts)
+    return fact_list(facts)
 
 
-def heading(title: str, facts: Mapping[str, str]) -> Html:
-    """The top of a page: its title, and the facts that are not empty."""
+def heading(title: str, facts: Mapping[str, str], sentence: str = "") -> Html:
+    """The top of a page: its title, a sentence about it, and the facts that are not empty."""
+    lead = tag("p", sentence, class_="lead") if sentence else Html()
+    return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title), lead, fact_list(facts))
+
+
+def fact_list(facts: Mapping[str, str]) -> Html:
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
-    return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title), tag("dl", *pairs))
+    return tag("dl", *pairs) if pairs else Html()
+
+
+def partition(run: Run) -> str:
+    """How examples are dealt to clients, such as: dirichlet, alpha 0.5."""
+    table = run.setting("partition")
+    options = table.items() if isinstance(table, Mapping) else ()
+    return ", ".join(written(value) if key == "name" else f"{key} {written(value)}" for key, value in options if value)
 
 
 def evaluated_on(run: Run) -> str:
@@ -97,67 +108,46 @@ def evaluated_on(run: Run) -> str:
     return f"{share:.3g} of the training examples" if isinstance(share, float) and share else "the test examples"
 
 
-def in_common(values: Sequence[object]) -> str:
-    """The value that the runs share, or up to four different values, or how many there are."""
-    distinct = list(dict.fromkeys(written(value) for value in values if value is not None))
-    return ", ".join(distinct) if len(distinct) <= 4 else f"{len(distinct)} different"
-
-
-def cohort(run: Run) -> object:
-    """Number of clients in the last round; before the first round, the planned number."""
-    clients = run.rounds[-1].get("clients") if run.rounds else None
-    return len(clients) if clients else run.setting("federation", "cohort") or "all"
-
-
 def hostile(run: Run) -> str:
     """The attack, and how many clients make it."""
     return f"{written(run.setting('attack', 'name'))} by {len(run.hostile)} clients" if run.hostile else "nobody"
 
 
-def rule(run: Run) -> object:
-    """How clients are weighed: the reputation rule of votes, or the aggregate of float weights."""
-    return run.setting("method", "reputation", "name") or run.setting("method", "aggregate", "name")
-
-
-def progress(run: Run) -> str:
-    """Number of finished rounds; if some are missing, also the planned number."""
-    done = run.rounds[-1]["round"] if run.rounds else 0
-    planned = run.setting("rounds")
-    return str(done) if planned in (None, done) else f"{done} of {written(planned)}"
-
-
-def summary(runs: Sequence[Run]) -> Html:
-    if not any(run.rounds for run in runs):
+def answer(groups: Sequence[Group]) -> Html:
+    """The numbers that people look for first."""
+    if not any(run.rounds for group in groups for run in group.runs):
         text = "No round is finished yet. Make the report again after the first round."
         return tag("p", text, class_="notice", role="status")
-    if len(runs) > 1:
-        over_seeds = seeds_table(runs)
-        explain = "Mean and standard deviation after the last round, over runs that differ only in their seed."
-        means = section("Over seeds", over_seeds, explain=explain) if over_seeds else Html()
-        return join(section("Runs", comparison_table(runs)), means)
-    return tag("div", *map(tile, headlines(runs[0])), class_="tiles")
+    if several_seeds(groups):
+        return section("Over seeds", comparison_table(groups), explain=OVER_SEEDS)
+    if len(groups) > 1:
+        return section("Runs", comparison_table(groups))
+    return tag("div", *map(tile, headlines(groups[0].runs[0])), class_="tiles answer")
 
 
 def tile(headline: Headline) -> Html:
-    return tag(
-        "div", tag("span", headline.label), tag("strong", headline.value), tag("small", headline.note), class_="tile"
-    )
+    bar = meter(headline.share) if headline.share is not None else Html()
+    number = tag("strong", headline.value)
+    return tag("div", tag("span", headline.label), number, bar, tag("small", headline.note), class_="tile")
 
 
-def charts(runs: Sequence[Run]) -> list[Html]:
-    metrics = dict.fromkeys(run.shown for run in runs if run.rounds)
-    lines = [chart(runs, shown) for shown in metrics for chart in (by_round, by_traffic)]
-    measured = method_measurements(runs)
-    return [*lines, *([measured] if measured else []), client_data(runs)]
+def charts(groups: Sequence[Group]) -> list[Html]:
+    metrics = dict.fromkeys(group.shown for group in groups if group.runs[0].rounds)
+    return [chart(groups, shown) for shown in metrics for chart in (by_round, by_traffic)]
 
 
-def details(runs: Sequence[Run]) -> list[Html]:
+def details(groups: Sequence[Group]) -> list[Html]:
+    runs = [run for group in groups for run in group.runs]
+    measured = method_measurements(groups)
     return [
+        *([section("Every run", every_run(groups))] if several_seeds(groups) else []),
         *each_run(runs, "The deployed network", evaluated),
+        *each_run(runs, "Who was left out, and why", events_table),
         *each_run(runs, "Vote weights", vote_weights),
-        *each_run(runs, "Votes that did not count", events_table),
+        *([measured] if measured else []),
+        client_data(runs),
         *each_run(runs, "Network", network_table),
-        *each_run(runs, "Rounds", lambda run: folded(run) if run.rounds else None),
+        *each_run(runs, "Rounds", lambda run: all_rounds(run) if run.rounds else None),
         section("Configuration", configuration(runs)),
     ]
 
@@ -165,9 +155,8 @@ def details(runs: Sequence[Run]) -> list[Html]:
 def each_run(runs: Sequence[Run], title: str, make: Callable[[Run], Html | None]) -> list[Html]:
     """One section with a part for every run that has something to show; no section if none has."""
     parts = [(run.name, part) for run in runs if (part := make(run)) is not None]
-    named = [join(tag("h3", name) if len(runs) > 1 else "", part) for name, part in parts]
-    return [section(title, *named)] if named else []
+    return [section(title, *(folded(name, part, len(runs)) for name, part in parts))] if parts else []
 
 
-def folded(run: Run) -> Html:
+def all_rounds(run: Run) -> Html:
     return tag("details", tag("summary", f"{len(run.rounds)} rounds as a table"), rounds_table(run))

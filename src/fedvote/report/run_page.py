@@ -34,6 +34,8 @@ class Network:
     layers: tuple[tuple[str, ...], ...]  # name, shape, weights, role, bits up, bits on the device
     total: str
     warnings: tuple[str, ...]
+    weights: int
+    device_bytes: float
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class Run:
     def quality(self, suffix: str = "") -> list[float]:
         """The metric of every round that has it; `suffix`: of which model, such as _float."""
         return self.column(f"{self.shown.name}{suffix}")
+
+    @property
+    def round_numbers(self) -> list[float]:
+        """The numbers of the rounds."""
+        return [float(record["round"]) for record in self.rounds]
 
     @property
     def megabytes(self) -> list[float]:
@@ -159,7 +166,9 @@ def read_network(environment: Mapping[str, Any]) -> Network | None:
             )
             for layer in raw["layers"]
         )
-        return Network(layers, str(raw["total"]), tuple(map(str, raw["warnings"])))
+        weights = sum(int(layer["weights"]) for layer in raw["layers"])
+        device_bytes = sum(layer["weights"] * layer["bits_device"] for layer in raw["layers"]) / 8
+        return Network(layers, str(raw["total"]), tuple(map(str, raw["warnings"])), weights, device_bytes)
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -13,8 +13,8 @@ WIDTH, HEIGHT = 520, 260
 """Of the plot, without its margins."""
 
 LEFT, TOP, RIGHT, BOTTOM = 56, 44, 170, 52
-ROW = 20
-"""Height of a line of the legend."""
+ROW, LETTER = 20, 7.5
+"""Of the legend: height of a line, and the most that a letter is wide on average."""
 
 STYLE = """svg { overflow: visible; }
 text { fill: var(--soft); font: 12px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
@@ -31,9 +31,10 @@ def line_svg(
     label: str, series: Sequence[Series], x: Axis, y: Axis, x_name: str, show: Callable[[float], str],
     keys: Sequence[LegendKey],
 ) -> str:  # fmt: skip
-    """The same chart as `line_chart`. The plot is at least as high as the legend."""
+    """The same chart as `line_chart`. The plot is at least as high as the legend, which has room for its words."""
     high = max(HEIGHT, ROW * len(keys))
-    width, height = LEFT + WIDTH + RIGHT, TOP + high + BOTTOM
+    words = LETTER * max((len(key.label) for key in keys), default=0)
+    width, height = LEFT + WIDTH + max(RIGHT, round(48 + words)), TOP + high + BOTTOM
     down = [text(show(tick), LEFT - 10, TOP + high * (1 - y.at(tick)) + 4, text_anchor="end") for tick in y.ticks]
     across = [text(f"{tick:.6g}", LEFT + WIDTH * x.at(tick), TOP + high + 20) for tick in x.ticks]
     chart = tag(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedvote.report.headline import spread
+from fedvote.report.number_text import spread
 from fedvote.runs.config import read
 from fedvote.studies.experiments import EXPERIMENTS
 from fedvote.studies.experiments.cells import Cell, Record, Runs

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedvote.report.chart import Chart
-from fedvote.report.headline import spread
+from fedvote.report.number_text import spread
 from fedvote.runs.config import read
 from fedvote.studies.experiments.both_ways import both_ways
 from fedvote.studies.experiments.cells import Cell, Record, Runs

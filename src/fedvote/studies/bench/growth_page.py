@@ -7,9 +7,9 @@ from typing import Any
 
 from fedvote.report.axis import log_axis
 from fedvote.report.chart import Chart, Page, look
-from fedvote.report.headline import decimal
 from fedvote.report.html_tables import table
 from fedvote.report.lines import Point, Series
+from fedvote.report.number_text import decimal
 from fedvote.report.sections import section
 from fedvote.studies.rows import Rows, cells
 

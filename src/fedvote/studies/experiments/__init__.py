@@ -45,7 +45,7 @@ from fedvote.studies.experiments.one_vote import LEMMA_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
-from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
+from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST, ENDINGS_DIGITS
 from fedvote.studies.experiments.wire_bits import WIRE
 
 __all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
@@ -66,10 +66,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "lemma-1": LEMMA_1,
     "theorem-1": THEOREM_1,
     "rates-cifar10": RATES_CIFAR10,
-    "accuracy": ACCURACY,
-    "accuracy-fashion-mnist": ACCURACY_FASHION,
-    "accuracy-femnist": ACCURACY_FEMNIST,
+    "cifar10-best": ACCURACY,
+    "fashion-mnist-best": ACCURACY_FASHION,
+    "femnist-best": ACCURACY_FEMNIST,
     "ablation": ABLATION,
+    "endings-digits": ENDINGS_DIGITS,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
     "few-digits": FEW_DIGITS,

@@ -7,8 +7,8 @@ from itertools import accumulate
 
 from fedvote.report.axis import log_axis
 from fedvote.report.chart import Chart, accuracy_axis, line
-from fedvote.report.headline import decimal, mean, spread
 from fedvote.report.lines import Series
+from fedvote.report.number_text import decimal, mean, spread
 from fedvote.studies.experiments.cells import Record, Runs
 from fedvote.studies.experiments.views import Show, View
 

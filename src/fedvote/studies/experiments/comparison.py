@@ -13,8 +13,8 @@ from typing import Any
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
-from fedvote.report.page import in_common
 from fedvote.report.sections import section
+from fedvote.report.what_it_was import in_common
 from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import ENVIRONMENT, environment
 from fedvote.runs.experiment import dataset

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fedvote.report.headline import spread
+from fedvote.report.number_text import spread
 from fedvote.studies.experiments.cells import Record, Runs
 from fedvote.studies.experiments.views import GIGABYTE, View, by_bytes
 

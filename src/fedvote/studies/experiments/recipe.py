@@ -4,32 +4,40 @@ from __future__ import annotations
 
 from functools import partial
 
+from fedvote.studies.experiments.broadcast_levels import LEVELS
 from fedvote.studies.experiments.cells import Cell
 from fedvote.studies.experiments.comparison import Comparison
+from fedvote.studies.experiments.hostile_clients import CLIENTS
+from fedvote.studies.experiments.hostile_digits import DIGITS
 from fedvote.studies.experiments.views import by_bytes, by_round
 
-FALLING = "local.lr_schedule=cosine"  # float weights end best with small steps; votes do not
-CONTENDERS = {
+# float weights end best with steps that become small over the whole run
+FALLING = ("local.lr_schedule=cosine", "local.lr_schedule.hold=0.0")
+CONTENDERS: dict[str, tuple[str, ...]] = {
     "FedVote binary": (),
     "FedVote ternary": ("method.votes=ternary",),
-    "FedAvg": ("method=fedavg", "method.lr=0.001", FALLING),
-    "FedPAQ, buckets": ("method=fedpaq", "method.bucket=512", "method.lr=0.001", FALLING),
-    "EDEN 1 bit": ("method=eden", "method.lr=0.001", FALLING),
+    "FedAvg": ("method=fedavg", "method.lr=0.001", *FALLING),
+    "FedPAQ, buckets": ("method=fedpaq", "method.bucket=512", "method.lr=0.001", *FALLING),
+    "EDEN 1 bit": ("method=eden", "method.lr=0.001", *FALLING),
 }
-LEFT_OUT = {
+CONSTANT, SOFT = "local.lr_schedule=constant", "method.sign_share=0.0"
+LEFT_OUT: dict[str, tuple[str, ...]] = {
     "the whole recipe": (),
     "without augmentation": ("data.augment=[]",),
     "without crops": ('data.augment=["flip"]',),
     "without flips": ('data.augment=["crop"]',),
-    "without the share of the sign": ("method.sign_share=0.0",),
-    "with a falling rate": (FALLING,),
-    "with a falling rate, without the share": (FALLING, "method.sign_share=0.0"),
-    "with VGG-7": ("model.name=vgg7",),
+    "votes counted, not changes": ("method.counts=votes",),
+    "without the sign at the end": (SOFT,),
+    "without the falling rate": (CONSTANT,),
+    "without both": (CONSTANT, SOFT),
+    "falling from the start": (*FALLING, "method.sign_schedule.hold=0.0"),
+    "with cutout": ('data.augment=["flip","crop",{name="cutout",pixels=8}]',),
+    "with 5 carried levels": LEVELS["5 carried, changes"],
     "with WRN-20-4": ("model.name=wrn20-4",),
 }
 NOTE = (
     "All methods have the data, augmentation, network, clients and rounds of the preset; float methods have their own "
-    "learning rate, which falls along a cosine. Settings were chosen on held-out training examples."
+    "learning rate, which falls along a cosine in the whole run. Settings were chosen on held-out training examples."
 )
 both_ways = partial(by_bytes, gigabytes=(0.5, 1, 2, 5, 20), ways=("up", "down"))
 
@@ -45,5 +53,26 @@ ACCURACY_FEMNIST = contest("FEMNIST among 300 writers, 20 of them a round", "fem
 ABLATION = Comparison(
     "The best known recipe on CIFAR-10, and each ingredient left out: 60 rounds",
     tuple(Cell(name, "cifar10-best", ("rounds=60", *settings)) for name, settings in LEFT_OUT.items()),
+    by_round,
+)
+
+CHANGES = ("method.counts=changes",)
+SIGN = ("method.sign_share=1.0", "method.sign_schedule=linear", "method.sign_schedule.start=0.0",
+        "method.sign_schedule.end=1.0", "method.sign_schedule.hold=0.6")  # fmt: skip
+RATE = ("local.lr_schedule=cosine", "local.lr_schedule.end=0.02", "local.lr_schedule.hold=0.6")
+ENDINGS: dict[str, tuple[str, ...]] = {
+    "votes counted": (),
+    "votes counted, falling rate": RATE,
+    "votes counted, rising sign": SIGN,
+    "votes counted, falling rate, rising sign": (*RATE, *SIGN),
+    "changes counted": CHANGES,
+    "changes counted, falling rate": (*CHANGES, *RATE),
+    "changes counted, rising sign": (*CHANGES, *SIGN),
+    "changes counted, falling rate, rising sign": (*CHANGES, *RATE, *SIGN),
+    "changes counted, sign from the start": (*CHANGES, "method.sign_share=1.0"),
+}
+ENDINGS_DIGITS = Comparison(
+    f"How a run ends: the rate falls and the share of the sign rises in its last two fifths; digits, {CLIENTS} clients",
+    tuple(Cell(name, "quickstart", (*DIGITS, *settings)) for name, settings in ENDINGS.items()),
     by_round,
 )

@@ -8,10 +8,10 @@ from typing import Literal
 
 from fedvote.report.axis import axis_from_zero, log_axis
 from fedvote.report.chart import Chart, accuracy_axis, line, panels, swatch
-from fedvote.report.headline import decimal, spread
 from fedvote.report.html_tables import table
 from fedvote.report.lines import Series
 from fedvote.report.markup import Html
+from fedvote.report.number_text import decimal, spread
 from fedvote.report.sections import section
 from fedvote.studies.experiments.cells import Runs
 
