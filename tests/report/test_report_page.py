@@ -311,3 +311,8 @@ def test_the_smallest_and_the_largest_numbers_make_a_page(make_run: MakeRun, val
     judged = {"metric": {"name": "mse", "percent": False, "higher_is_better": False}, "mse": value}
     assert "Mse by round" in report(make_run(**judged))
     assert "mse" in report(make_run(**judged), make_run("other", **judged | {"mse": -value}))
+
+
+def test_many_different_runs_are_counted_in_words(make_run: MakeRun) -> None:
+    page = report(*(make_run(f"run-{n}", method=f"m{n}", clients=n + 2, rounds=n + 1) for n in range(5)))
+    assert "5 methods on digits with lenet5: 5 different numbers of clients, 5 different numbers of rounds." in page

@@ -20,13 +20,13 @@ def of_one(run: Run) -> str:
 
 def of_several(runs: Sequence[Run]) -> str:
     facts = {
-        "": in_common([method_name(run) for run in runs]),
-        "on": in_common([run.setting("data", "name") for run in runs]),
-        "with": in_common([run.setting("model", "name") for run in runs]),
+        "": in_common([method_name(run) for run in runs], "methods"),
+        "on": in_common([run.setting("data", "name") for run in runs], "datasets"),
+        "with": in_common([run.setting("model", "name") for run in runs], "networks"),
     }
     words = " ".join(f"{word} {fact}".strip() for word, fact in facts.items() if fact)
-    clients = in_common([number_of_clients(run).lower() for run in runs])
-    rounds = in_common([progress(run) for run in runs])
+    clients = in_common([number_of_clients(run).lower() for run in runs], "different numbers of clients")
+    rounds = in_common([progress(run) for run in runs], "different numbers of")
     return f"{words}: {clients}, {rounds} {'round' if rounds == '1' else 'rounds'}."
 
 
@@ -92,10 +92,10 @@ def progress(run: Run) -> str:
     return str(done) if planned in (None, done) else f"{done} of {written(planned)}"
 
 
-def in_common(values: Sequence[object]) -> str:
-    """The value that the runs share, or up to four different values, or how many there are."""
+def in_common(values: Sequence[object], several: str = "different") -> str:
+    """The value that the runs share, or up to four different values, or how many there are, and of what."""
     distinct = list(dict.fromkeys(written(value) for value in values if value is not None))
-    return ", ".join(distinct) if len(distinct) <= 4 else f"{len(distinct)} different"
+    return ", ".join(distinct) if len(distinct) <= 4 else f"{len(distinct)} {several}"
 
 
 def written(value: object) -> str:
