@@ -141,3 +141,12 @@ def test_a_table_of_other_numbers_is_refused() -> None:
     for wrong in (share + 1, share - 1):
         with pytest.raises(WireError):
             codec.decode(payload[:7] + wrong.to_bytes(2, "little") + payload[9:])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("kind", [Tallies, Levels])
+def test_a_gpu_makes_and_reads_the_same_bytes(kind: type[Tallies] | type[Levels]) -> None:
+    start, x = trained(5000, 3)
+    there, here = kind(5000, start=known(start.cuda())), kind(5000, start=known(start))
+    assert there.encode(x.cuda()) == here.encode(x)
+    assert torch.equal(there.decode(here.encode(x), "cuda").cpu(), x)
