@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from fedvote.network.network import Network
 from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import SERVER, Key
 from fedvote.reputation import Proportional
+from fedvote.rounds import Round
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot
 from fedvote.wire import Delivery, Outgoing
 from tests.toy import assert_close, assert_same, dataset, module
@@ -115,6 +117,23 @@ def test_a_client_whose_training_makes_no_numbers_has_no_vote(method: Method, wi
         assert snapshot.record["uplink_bytes"] > 0
         for values in (*snapshot.state.values(), *snapshot.memory.values()):
             assert values.isfinite().all()
+
+
+@pytest.mark.parametrize("method", [FedVote(levels=3, level_rounding="carry"), SignSGD()], ids=str)
+def test_a_client_that_sent_nothing_is_sent_the_whole_and_is_not_in_the_mean(method: Method) -> None:
+    data = dataset()
+    data.train.x[7 * 8 :] = math.nan  # of all but the first client
+    rows = [torch.arange(56), *torch.arange(56, 200).split(36)]
+    run = simulate(module(), data, method, owned=rows, clients=5, rounds=3, steps=4, batch=8, device="cpu")
+    snapshots = list(run.run())
+    since = replace(snapshots[1], record=json.loads(json.dumps(snapshots[1].record)))  # as in a file
+    assert timeless(next(run.run(since)).record) == timeless(snapshots[2].record)
+    state, round = snapshots[1].state, Round(method, run.federation.network, run.federation.key(3))
+    short, whole = (len(wire.frames(round.broadcast(state, held))[0]) for held in (round.reference(state), None))
+    assert short < whole and snapshots[2].record["downlink_bytes"] == short + 4 * whole
+    assert snapshots[2].record["uplink_bits_per_weight"] == 8 * snapshots[2].record["uplink_bytes"] / (
+        run.federation.weights_sent
+    )
 
 
 @pytest.mark.parametrize(
