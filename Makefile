@@ -1,4 +1,4 @@
-# Everything from a fresh clone: `make demo`, `make web`, `make test`, `make wheel`.
+# Everything from a fresh clone: `make demo`, `make web`, `make test`, `make dist`.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -6,13 +6,15 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 DEMO   := $(VENV)/demo-ready
 DEV    := $(VENV)/dev-ready
+TWINE  := $(VENV)/twine/bin
 
-.PHONY: demo web dev test test-examples test-flower test-paper test-wheel lint types unit numbers docs bench fuzz wheel clean
+.PHONY: demo web dev test test-examples test-flower test-paper test-wheel lint types unit numbers docs bench fuzz wheel dist clean
 
 demo: $(DEMO)
 	rm -rf runs/demo
 	$(BIN)/fedvote run quickstart --out runs/demo
-	@echo "to draw digits in a browser and have this network read them: make web"
+	@echo "open in a browser: file://$(CURDIR)/runs/demo/report.html"
+	@echo "to draw digits in a page and have this network read them: make web"
 
 # the demo's network in a page that runs it
 web: $(DEMO)
@@ -37,8 +39,8 @@ test-flower: $(DEV)
 test-paper: $(DEV)
 	$(BIN)/pytest -m slow --numprocesses auto tests/studies
 
-# what `make wheel` built, in an environment with nothing else: a minute or two
-test-wheel: $(DEV) wheel
+# what `make dist` built, in an environment with nothing else: a minute or two
+test-wheel: $(DEV) dist
 	$(BIN)/pytest -m slow tests/test_wheel.py
 
 lint: $(DEV)
@@ -74,6 +76,10 @@ wheel: $(DEMO)
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
 
+# a wheel and a source archive that a package index would take
+dist: wheel $(TWINE)/twine
+	$(TWINE)/twine check --strict dist/*
+
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -83,6 +89,11 @@ $(DEMO): pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt torch setuptools
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
 	touch $@
+
+# in an environment of its own: Flower needs an older `packaging`
+$(TWINE)/twine: $(DEMO)
+	$(PYTHON) -m venv $(VENV)/twine
+	$(TWINE)/pip --quiet --disable-pip-version-check install twine==7.0.0
 
 $(DEV): $(DEMO)
 	$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'

@@ -41,9 +41,9 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = ("docs", "examples", "results")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-SLOW = {"docs/tutorials/between-machines.md", "examples/device/README.md"}  # they start other programs
+SLOW = {"docs/tutorials/between-machines.md", "docs/tutorials/on-a-device.md"}  # they start other programs
 
-SHOWN = {"toml", "text", "nginx"}  # languages of blocks that are read, not run
+SHOWN = {"c", "nginx", "text", "toml"}  # languages of blocks that are read, not run
 BLOCK = re.compile(
     r"(?:^<!-- run first:\n(.*?)-->\n)?(?:^<!-- not run: ([^>]+?) -->\n)?^```([\w{}-]*)\n(.*?)^```$",
     re.DOTALL | re.MULTILINE,
@@ -110,7 +110,7 @@ def to_run() -> list[Any]:
     """Pages with a block that runs."""
     names = [name for name in NAMES if any(runs(block) for block in blocks(name))]
     compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-    marks = {"examples/device/README.md": [pytest.mark.slow, compiler]}
+    marks = {"docs/tutorials/on-a-device.md": [pytest.mark.slow, compiler]}
     return [pytest.param(name, marks=marks.get(name, [pytest.mark.slow] if name in SLOW else [])) for name in names]
 
 
@@ -231,7 +231,7 @@ def _codec_of_ones_own(nibbles: Any) -> None:
 
 def _device(names: dict[str, Any]) -> None:
     said = subprocess.run("./recognise < digits.bin", shell=True, check=True, capture_output=True, text=True).stdout
-    logits = fedvote.load_network("run")(load("digits").test.x[:10])
+    logits = fedvote.load_network("runs/digits")(load("digits").test.x[:10])
     assert [int(line.split()[0]) for line in said.splitlines()] == logits.argmax(1).tolist()
 
 
@@ -254,6 +254,6 @@ AFTERWARDS: dict[str, Callable[[dict[str, Any]], None]] = {  # what holds at the
     "docs/adding.md": _parts,
     "docs/export.md": _exports,
     "docs/tutorials/attack-and-defend.md": _attacks,
+    "docs/tutorials/on-a-device.md": _device,
     "docs/tutorials/own-network-and-data.md": _wines,
-    "examples/device/README.md": _device,
 }

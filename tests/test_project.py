@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,18 @@ def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
     paper = cited["preferred-citation"]
     assert paper["title"] == "Federated Learning via Plurality Vote"
     assert [author["family-names"] for author in paper["authors"]] == ["Yue", "Jin", "Wong", "Dai"]
+
+
+def test_the_newest_changes_are_of_this_version_and_of_its_date() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", f"{fedvote.__version__}, {read_yaml('CITATION.cff')['date-released']}"]
+
+
+def test_every_extra_is_explained() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (table,) = re.findall(r"\| extra \| for \|\n\|---\|---\|\n((?:\|.*\n)+)", (ROOT / "docs" / "start.md").read_text())
+    named = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+    assert sorted(named) == sorted(project["optional-dependencies"])
 
 
 def test_hooks_and_the_workflow_run_the_checks_of_make() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedvote.randomness import Key
     from fedvote.runs.track import track
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ConfigError",

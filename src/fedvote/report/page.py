@@ -122,7 +122,7 @@ def answer(groups: Sequence[Group]) -> Html:
         return section("Over seeds", comparison_table(groups), explain=OVER_SEEDS)
     if len(groups) > 1:
         return section("Runs", comparison_table(groups))
-    return tag("div", *map(tile, headlines(groups[0].runs[0])), class_="tiles")
+    return tag("div", *map(tile, headlines(groups[0].runs[0])), class_="tiles answer")
 
 
 def tile(headline: Headline) -> Html:

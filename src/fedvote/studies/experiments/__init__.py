@@ -45,7 +45,7 @@ from fedvote.studies.experiments.one_vote import LEMMA_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
-from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
+from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST, ENDINGS_DIGITS
 from fedvote.studies.experiments.wire_bits import WIRE
 
 __all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
@@ -70,6 +70,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "fashion-mnist-best": ACCURACY_FASHION,
     "femnist-best": ACCURACY_FEMNIST,
     "ablation": ABLATION,
+    "endings-digits": ENDINGS_DIGITS,
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
     "few-digits": FEW_DIGITS,
