@@ -41,7 +41,8 @@ class SoftLevels:
             raise ConfigError(f"levels is {self.number}, expected 0 (all) or 2 to {MOST_LEVELS}")
         if self.number > 2 and float(self.values()[-2]) >= 1 - 2 * self.p_min:
             raise ConfigError(
-                f"p_min is {self.p_min}, expected less: it clips more than the outermost of {self.number} levels"
+                f"levels is {self.number} and p_min {self.p_min}, which makes one value of two levels at either end: "
+                f"choose fewer levels, a smaller p_min{', or level_spacing = even' * (self.spacing == 'arcsine')}"
             )
 
     def values(self) -> Tensor:
