@@ -33,7 +33,7 @@ test-examples: $(DEV)
 
 # real servers and clients as separate programs, over TLS: some minutes
 test-flower: $(DEV)
-	$(BIN)/pytest -m slow --numprocesses 2 --durations=5 tests/engines/flower
+	$(BIN)/pytest -m slow --numprocesses 2 --dist loadgroup --durations=5 tests/engines/flower
 
 # every figure and table of the paper, on small data: some minutes
 test-paper: $(DEV)
@@ -51,7 +51,7 @@ types: $(DEV)
 	$(BIN)/mypy
 
 unit: $(DEV)
-	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --durations=10
+	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist worksteal --durations=10
 
 # write the numbers of the result files into the pages; `make test` checks that they agree
 numbers: $(DEV)

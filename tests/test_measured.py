@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,33 @@ def problems(page: Path) -> list[str]:
     return found
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """The pages and the result files, free to be changed."""
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages and the result files."""
+    folder = tmp_path_factory.mktemp("copies")
     for name, page in PAGES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(page, tmp_path / name)
-    shutil.copytree(ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns("*.html", "*.svg"))
-    return tmp_path
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, folder / name)
+    ignored = shutil.ignore_patterns("*.html", "*.svg")
+    shutil.copytree(ROOT / "results", folder / "results", ignore=ignored, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def with_other(copies: Path) -> Iterator[Callable[[str, Any], Path]]:
+    """The copies with another content of one result file, until the test ends."""
+    changed: list[str] = []
+
+    def change(file: str, content: Any) -> Path:
+        changed.append(file)
+        (copies / file).write_text(json.dumps(content))
+        measured._value.cache_clear()
+        return copies
+
+    yield change
+    for file in changed:
+        shutil.copy(ROOT / file, copies / file)
+    measured._value.cache_clear()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -60,11 +80,13 @@ def places(text: str, folder: Path) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("file", [str(path.relative_to(ROOT)) for path in FILES])
-def test_other_values_in_a_result_file_are_a_problem_of_its_pages(file: str, copy: Path) -> None:
-    (copy / file).write_text(json.dumps(larger(json.loads((copy / file).read_text()))))
+def test_other_values_in_a_result_file_are_a_problem_of_its_pages(
+    file: str, with_other: Callable[[str, Any], Path]
+) -> None:
+    copies = with_other(file, larger(json.loads((ROOT / file).read_text())))
     for name, page in PAGES.items():
         if ROOT / file in measured.files(page.read_text(), page.parent):
-            assert problems(copy / name), name
+            assert problems(copies / name), name
 
 
 def larger(value: Any) -> Any:
@@ -77,12 +99,12 @@ def larger(value: Any) -> Any:
     return 1.1 * value if isinstance(value, float) or value > 5000 else value  # smaller ones choose rows
 
 
-def test_one_value_in_a_result_file_is_enough(copy: Path) -> None:
-    file, page = copy / "results" / "paper" / "table-1.json", copy / "docs" / "paper" / "table-1.md"
-    found = json.loads(file.read_text())
+def test_one_value_in_a_result_file_is_enough(with_other: Callable[[str, Any], Path], copies: Path) -> None:
+    page = "docs/paper/table-1.md"
+    assert problems(copies / page) == []
+    found = json.loads((ROOT / "results/paper/table-1.json").read_text())
     found["cells"][0]["seeds"]["1"][-1]["accuracy"] += 0.01
-    file.write_text(json.dumps(found))
-    (problem,) = problems(page)
+    (problem,) = problems(with_other("results/paper/table-1.json", found) / page)
     assert "iid, binary" in problem and "but the file has" in problem
 
 

@@ -118,6 +118,7 @@ def runs(block: Block) -> bool:
     return block.language in ("", "python") and not block.reason
 
 
+@pytest.mark.usefixtures("translated_once")
 @pytest.mark.parametrize("name", to_run())
 def test_a_page_runs_from_top_to_bottom(name: str, page: ModuleType) -> None:
     for block in blocks(name):

@@ -1,11 +1,8 @@
-"""Labels of any kind, tables, dicts and other libraries' datasets: used as they are, or refused by their names."""
+"""Labels of any kind and tables are used as they are, or refused by their names."""
 
 from __future__ import annotations
 
 import re
-import sys
-import types
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-import fedvote
-from fedvote.core import Dataset
-from fedvote.data import from_arrays, from_hugging_face, from_pandas, from_torch, load
-from fedvote.data.partition import FlowerPartition, divide
-from fedvote.data.strata import strata
-from fedvote.errors import DataError, Doubt, FedVoteError
-from fedvote.randomness import Key
-from fedvote.runs.config import parse
-from fedvote.runs.experiment import configured_data
-from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.data import from_arrays, from_pandas, from_torch
+from fedvote.errors import DataError, Doubt
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
@@ -183,184 +172,9 @@ def test_a_table_of_pandas_is_read() -> None:
             from_pandas(bad, bad, target)
 
 
-# Hugging Face: a fake of the library's objects, and the library itself where it is installed
-
-
-class ClassLabel:
-    dtype, names = "int64", ["ant", "bee"]
-
-
-class Value:
-    def __init__(self, dtype: str):
-        self.dtype = dtype
-
-
-class Split(dict[str, Any]):
-    def __init__(self, features: dict[str, Any], **columns: Any):
-        super().__init__(columns)
-        self.features = features
-
-
-FEATURES = {"a": Value("float32"), "b": Value("int32"), "label": ClassLabel(), "note": Value("string")}
-SPLIT = Split(FEATURES, a=[1.0, 2.0], b=[3, 4], label=[1, 0], note=["", ""])
-
-
-def test_a_hugging_face_table_uses_its_numbers_and_its_classes() -> None:
-    data = from_hugging_face({"train": SPLIT, "validation": SPLIT})
-    assert data.classes == ("ant", "bee") and data.train.y.tolist() == [1, 0]
-    assert data.train.x.tolist() == [[1, 3], [2, 4]] and data.task == "classification"
-
-
-@pytest.mark.parametrize(
-    ("train", "options", "words"),
-    [
-        ({"train": SPLIT}, {}, "the dataset has the splits train, expected train and test"),
-        (iter([]), {}, "is one list_iterator, expected train and test"),
-        ({"train": SPLIT, "test": object()}, {}, "test split of the dataset is a object without length"),
-        (
-            {"train": Split(FEATURES), "test": SPLIT},
-            {},
-            "the training split of the dataset is empty: give at least one",
-        ),
-        ({"train": SPLIT, "test": SPLIT}, {"target": "kind"}, "has no column 'kind'; it has a, b, label, note"),
-        ({"train": SPLIT, "test": SPLIT}, {"inputs": "pixels"}, "not clear which are inputs: name them"),
-    ],
-)
-def test_hugging_face_datasets_that_are_not_clear_are_refused(train: Any, options: Any, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        from_hugging_face(train, **options)
-
-
-def test_hf_names_reach_the_library_and_its_absence_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    fake = types.ModuleType("datasets")
-
-    def load_dataset(*name: Any) -> Any:
-        asked.append(name)
-        return {"train": SPLIT, "test": SPLIT}
-
-    fake.load_dataset = load_dataset  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "datasets", fake)
-    config = parse("[data]\nname = 'hf:insects:small'\ninputs = ['b']", "here")
-    assert configured_data(config.data).shape == (1,) and asked == [("insects", "small")]
-    assert load("hf:insects").shape == (2,) and asked[1] == ("insects", None)
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DataError, match="hf: needs the library datasets, which is not installed"):
-        load("hf:insects")
-
-
-def test_columns_are_of_hugging_face_alone_and_a_task_is_checked() -> None:
-    with pytest.raises(FedVoteError, match=r"data.inputs and data.target name columns of hf:NAME"):
-        parse("[data]\ntarget = 'label'", "here")
-    with pytest.raises(DataError, match=r"data.task is regression, but the task of digits is classification"):
-        configured_data(parse("[data]\ntask = 'regression'", "here").data)
-
-
-def test_a_hugging_face_dataset_is_read() -> None:
-    datasets = pytest.importorskip("datasets", reason="the extra `hf` is not installed")
-    split = datasets.Dataset.from_dict({"a": [1.0, 2.0], "label": ["x", "y"]})
-    assert from_hugging_face(split, split).classes == ("x", "y")
-    with pytest.raises(DataError, match="IterableDataset without length"):
-        from_hugging_face(split.to_iterable_dataset(), split)
-
-
-# Flower Datasets
-
-
-class RoundRobinPartitioner:
-    """Deals rows by the label, as a partitioner of Flower Datasets would."""
-
-    def __init__(self, num_partitions: int, partition_by: str, offset: int = 0):
-        self.num_partitions, self.by, self.offset = num_partitions, partition_by, offset
-        self.dataset: Any = None
-
-    def load_partition(self, client: int) -> dict[str, Any]:
-        rows = [
-            row
-            for row, label in zip(self.dataset["row"], self.dataset[self.by], strict=True)
-            if (row + label + self.offset) % self.num_partitions == client
-        ]
-        return {"row": rows}
-
-
-@pytest.fixture
-def fake_flower_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
-    partitioner, datasets = types.ModuleType("flwr_datasets.partitioner"), types.ModuleType("datasets")
-    partitioner.RoundRobinPartitioner = RoundRobinPartitioner  # type: ignore[attr-defined]
-    datasets.Dataset = types.SimpleNamespace(from_dict=dict)  # type: ignore[attr-defined]
-    modules = {"flwr_datasets": types.ModuleType("x"), "flwr_datasets.partitioner": partitioner, "datasets": datasets}
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
-
-
-def toy(clients: int = 3) -> Dataset:
-    x, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
-    return from_arrays(x, y, x, y)
-
-
-@pytest.mark.usefixtures("fake_flower_datasets")
-def test_a_partitioner_of_flower_datasets_divides_the_data_and_is_written_back() -> None:
-    config = parse("[partition]\nname = 'flwr:RoundRobinPartitioner'\noptions = {offset = 1}", "here")
-    assert parse(to_toml(as_table(config)), "again") == config
-    data = toy()
-    parts = divide(config.partition, data, 3, Key(0).numpy("partition"))
-    labels = strata(data)[0]
-    for client, part in enumerate(parts):
-        assert {(row + labels[row] + 1) % 3 for row in part} == {client}
-    assert sorted(np.concatenate(parts).tolist()) == list(range(30))
-
-
-@pytest.mark.usefixtures("fake_flower_datasets")
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("NoPartitioner", {}, "partition flwr:NoPartitioner is not known; known: RoundRobinPartitioner"),
-        ("RoundRobinPartitioner", {"alpha": 1}, "cannot divide custom .*alpha.*change partition.options"),
-    ],
-)
-def test_partitioners_that_do_not_fit_are_refused(name: str, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(FedVoteError, match=words):
-        divide(FlowerPartition.member(name)(options), toy(), 3, Key(0).numpy("partition"))
-
-
-def test_the_absence_of_flower_datasets_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "flwr_datasets.partitioner", None)
-    with pytest.raises(FedVoteError, match="needs flwr-datasets, which is not installed"):
-        divide(FlowerPartition.member("IidPartitioner")(), toy(), 3, Key(0).numpy("partition"))
-
-
-def test_a_real_partitioner_of_flower_datasets_gives_every_example_once() -> None:
-    pytest.importorskip("flwr_datasets", reason="the extra `flwr-datasets` is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parts = divide(FlowerPartition.member("IidPartitioner")(), toy(), 3, Key(0).numpy("partition"))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(30))
-
-
-@pytest.mark.parametrize("task", ["regression", "multi-label"])
-def test_partitioners_divide_other_tasks_by_groups_of_targets(task: Any) -> None:
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=200) if task == "regression" else (rng.random((200, 4)) < 0.3).astype(int)
-    x = rng.normal(size=(200, 2))
-    data = from_arrays(x, y, x, y, task=task)
-    groups, names = strata(data)
-    assert groups.min() >= 0 and groups.max() < len(names) and len(np.unique(groups)) > 3
-    for name in ("dirichlet", "shards", "uneven"):
-        partition = fedvote.Plan.of(partition=name).partition
-        parts = divide(partition, data, 5, Key(0).numpy("partition"))
-        assert sorted(np.concatenate(parts).tolist()) == list(range(200))
-
-
 def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     torch.manual_seed(0)
     names: dict[str, Any] = {}
     exec(code, names)
     assert names["snapshot"].round == 3 and "'worst'" in capsys.readouterr().out
-
-
-def test_a_folder_of_hugging_face_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "saved").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert parse("data = 'hf:saved'", "here").data.name == f"hf:{tmp_path / 'saved'}"
-    assert parse("data = 'hf:not/there'", "here").data.name == "hf:not/there"

@@ -15,7 +15,7 @@ from fedvote.influence import Capped
 from fedvote.quantize import BINARY, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Proportional
-from tests.methods.test_fedvote import wide
+from tests.methods.ballots import wide
 from tests.toy import merge
 
 K, D = 9, 4000

@@ -18,7 +18,7 @@ from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Proportional
-from tests.methods.test_fedvote import wide
+from tests.methods.ballots import wide
 from tests.toy import Federation, dataset, merge, open_round, read_broadcast, three_weights
 from tests.toy import module as toy_module
 

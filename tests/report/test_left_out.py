@@ -33,7 +33,7 @@ def test_clients_without_weight_are_left_out_by_the_rule(make_run: MakeRun) -> N
     run = run_with(make_run, [1, 3], weights(0.5, 0, 0.5, 0), weights(0.4, 0.2, 0.4, 0))
     told = clients_left_out(run)
     assert told.value == "2 of 4"
-    assert told.note == "by the rule camps: 1, 3\n2 of 2 hostile clients, 0 honest"
+    assert told.note == "by the rule camps: 1, 3\n1 of them in all of their rounds\n2 of 2 hostile clients, 0 honest"
     (first, second) = event_rows(run)
     assert first[:2] == ["no weight", "1 (hostile)"] and first[3:] == ["1", "1"]
     assert second[1] == "3 (hostile)" and second[3:] == ["2", "1\N{EN DASH}2"]
@@ -42,13 +42,15 @@ def test_clients_without_weight_are_left_out_by_the_rule(make_run: MakeRun) -> N
 
 def test_honest_clients_that_are_left_out_are_counted_as_such(make_run: MakeRun) -> None:
     run = run_with(make_run, [3], weights(0, 0.5, 0.25, 0.25))
-    assert clients_left_out(run).note == "by the rule camps: 0\n0 of 1 hostile clients, 1 honest"
+    assert (
+        clients_left_out(run).note == "by the rule camps: 0\nin all of their rounds\n0 of 1 hostile clients, 1 honest"
+    )
 
 
 def test_a_refusal_and_an_absence_leave_out_and_a_late_or_second_message_does_not(make_run: MakeRun) -> None:
     run = run_with(make_run, [], {"refused": {"2": "too short"}, "absent": [0], "late": {"1": "x"}, "second": {"3": 1}})
     told = clients_left_out(run)
-    assert (told.value, told.note) == ("2 of 4", "refused: 2\nabsent: 0")
+    assert (told.value, told.note) == ("2 of 4", "refused: 2\nabsent: 0\nin all of their rounds")
 
 
 def test_nobody_left_out_is_said(make_run: MakeRun) -> None:

@@ -188,11 +188,22 @@ def test_runs_far_apart_in_bytes_share_a_logarithmic_axis_and_others_do_not(make
     assert "logarithmic" not in report(votes, make_run("twice", nbytes=16_000))
 
 
-def test_settings_in_which_runs_differ_stand_out(make_run: MakeRun) -> None:
+def test_settings_that_differ_come_first_and_those_that_all_share_are_folded(make_run: MakeRun) -> None:
     page = report(make_run(method="one"), make_run("other", method="two"))
-    assert re.findall(r'<tr class="differs"><th scope="row">(\w+)</th><td>(\w+)</td><td>(\w+)</td>', page) == [
-        ("name", "one", "two")
-    ]
+    (section,) = re.findall(r"<h2>Configuration</h2>(.*?)</section>", page, re.DOTALL)
+    differ, shared = section.split("<details>")
+    row = r'<tr><th scope="row">([\w.]+)</th><td>(\w+)</td>(?:<td>(\w+)</td>)?</tr>'
+    assert re.findall(row, differ) == [("name", "one", "two")]
+    assert ("clients", "10", "") in re.findall(row, shared) and ("name", "one", "") not in re.findall(row, shared)
+    assert "All settings are the same." in report(make_run("a"), make_run("b"))
+
+
+def test_a_table_of_runs_with_different_metrics_names_none(make_run: MakeRun) -> None:
+    metric = {"name": "r2", "higher_is_better": True, "percent": False}
+    one, other = make_run("one"), make_run("other", metric=metric, r2=0.5)
+    assert "Accuracy of the deployed network</th>" in report(one, make_run("third"))
+    mixed = report(one, other)
+    assert ">Deployed network</th>" in mixed and "of the deployed network</th>" not in mixed
 
 
 def test_an_unfinished_run_says_how_far_it_is(make_run: MakeRun) -> None:

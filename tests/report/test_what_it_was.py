@@ -30,7 +30,16 @@ def test_an_attack_and_its_rule_are_named(make_run: MakeRun) -> None:
     folder = make_run(hostile=3, method="own")
     rules = '[method.reputation]\nname = "camps"\n[attack]\nname = "inverse"\n'
     (folder / "config.toml").write_text((folder / "config.toml").read_text() + rules)
-    assert sentence(folder).endswith(" 3 of them attacked (inverse), and the rule camps decided whose messages count.")
+    assert sentence(folder).endswith(
+        " 3 of them attacked (inverse), and the server weighed messages by the rule camps."
+    )
+
+
+def test_an_oracle_is_named(make_run: MakeRun) -> None:
+    folder = make_run(hostile=3, method="own")
+    config = (folder / "config.toml").read_text().replace("[federation]\n", "[federation]\noracle = true\n")
+    (folder / "config.toml").write_text(config + '[attack]\nname = "inverse"\n')
+    assert "3 of them would have attacked (inverse), but an oracle" in sentence(folder)
 
 
 def test_rounds_with_a_part_of_the_clients_say_how_many(make_run: MakeRun) -> None:

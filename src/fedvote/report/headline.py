@@ -111,7 +111,7 @@ def clients_left_out(run: Run) -> Headline:
     out = set[str]().union(*left_out(run).values())
     clients = run.setting("federation", "clients")
     of = f" of {clients}" if isinstance(clients, int) and clients else ""
-    share = len(out) / clients if of else None
+    share = len(out) / clients if of and out else None
 
     def show(value: float | None) -> str:
         return f"{value:.3g}{of}" if value else "nobody"
@@ -124,7 +124,7 @@ def on_device(run: Run) -> Headline:
     if known is None:
         return Headline("Size on a device", None, size)
     nbytes, floats = known.device_bytes, known.weights * FLOAT32_BITS / 8
-    note = f"{known.weights:,} weights\nfloat32 takes {size(floats)}"
+    note = f"{known.weights:,} weights alone\nfloat32 takes {size(floats)}"
     return Headline("Size on a device", nbytes, size, note, nbytes / floats if floats else None)
 
 

@@ -68,9 +68,15 @@ def cell(name: str, content: str | Cell, **attributes: object) -> Html:
 
 def comparison_table(groups: Sequence[Group]) -> Html:
     """The numbers that answer, one row a run or one row a group of seeds, each with its colour in the charts."""
-    head = ["Runs" if several_seeds(groups) else "Run", *(item.label for item in columns(groups[0]))]
+    head = ["Runs" if several_seeds(groups) else "Run", *labels(groups)]
     rows = [row_of([swatched(group.name, index)], group) for index, group in enumerate(groups)]
     return table(head, rows, "numbers", sorts=True)
+
+
+def labels(groups: Sequence[Group]) -> list[str]:
+    """The names of the columns. Where runs are judged by different metrics, the first names none."""
+    judged, *others = (item.label for item in columns(groups[0]))
+    return [judged if len({group.shown for group in groups}) == 1 else "Deployed network", *others]
 
 
 def swatched(name: str, colour: int) -> Html:
@@ -84,7 +90,7 @@ def row_of(names: Sequence[str], group: Group) -> list[str | Cell]:
 def every_run(groups: Sequence[Group]) -> Html:
     """All runs of groups of seeds, with the colour of their group."""
     pairs = [(index, Group(run.name, (run,))) for index, group in enumerate(groups) for run in group.runs]
-    head = ["Run", "Seed", *(item.label for item in columns(groups[0]))]
+    head = ["Run", "Seed", *labels(groups)]
     rows = [row_of([swatched(run.name, index), written(run.seeds[0])], run) for index, run in pairs]
     return table(head, rows, "numbers", sorts=True)
 
@@ -98,7 +104,10 @@ def events_table(run: Run) -> Html | None:
     return tag("details", tag("summary", f"{len(rows)} rows"), content) if len(rows) > MOST_ROWS else content
 
 
-def rounds_table(run: Run) -> Html:
+def rounds_table(run: Run) -> Html | None:
+    """Every round; None if none is finished."""
+    if not run.rounds:
+        return None
     columns = [key for key in ROUND_COLUMNS if key not in BACKDOOR or run.column(key)]
     head = ["Round", *(ROUND_COLUMNS[key][0] for key in columns), "Clients"]
     return table(head, [round_row(record, columns, run.shown) for record in run.rounds], "numbers")
@@ -124,24 +133,39 @@ def round_row(record: Record, columns: Sequence[str], shown: Shown) -> list[str]
 
 
 def configuration(runs: Sequence[Run]) -> Html:
-    """Small tables for one run; for several, one table with a column a run, in which differing rows stand out."""
+    """Small tables for one run. For several, the settings that differ, a column a run, and folded those they share."""
     flat = [dict(flatten(run.config)) for run in runs]
-    groups: dict[str, list[Keys]] = {}
-    for path in dict.fromkeys(path for settings in flat for path in settings):
-        groups.setdefault(path[0] if len(path) > 1 else "run", []).append(path)
-    bodies = [config_group(group, paths, flat) for group, paths in groups.items()]
+    paths = list(dict.fromkeys(path for settings in flat for path in settings))
     if len(runs) == 1:
-        return tag("div", *(tag("table", body) for body in bodies), class_="config")
-    head = tag("thead", tag("tr", tag("td"), *(tag("th", run.name, scope="col") for run in runs)))
-    return tag("div", tag("table", head, *bodies, class_="settings"), class_="scroll", tabindex="0")
+        return tag("div", *(tag("table", body) for body in config_groups(paths, flat)), class_="config")
+    differ = [path for path in paths if len({settings.get(path, NONE) for settings in flat}) > 1]
+    same = [path for path in paths if path not in differ]
+    shown = settings_table(differ, flat, runs) if differ else tag("p", "All settings are the same.", class_="empty")
+    others = tag("summary", f"{len(same)} settings that all runs share")
+    return join(shown, tag("details", others, settings_table(same, flat[:1], runs[:1], named=False)) if same else "")
+
+
+def settings_table(
+    paths: Sequence[Keys], flat: Sequence[Mapping[Keys, str]], runs: Sequence[Run], *, named: bool = True
+) -> Html:
+    names = tag("thead", tag("tr", tag("td"), *(tag("th", run.name, scope="col") for run in runs))) if named else Html()
+    return tag(
+        "div", tag("table", names, *config_groups(paths, flat), class_="settings"), class_="scroll", tabindex="0"
+    )
+
+
+def config_groups(paths: Sequence[Keys], flat: Sequence[Mapping[Keys, str]]) -> list[Html]:
+    """A body of a table for each part of the configuration."""
+    groups: dict[str, list[Keys]] = {}
+    for path in paths:
+        groups.setdefault(path[0] if len(path) > 1 else "run", []).append(path)
+    return [config_group(group, inside, flat) for group, inside in groups.items()]
 
 
 def config_group(group: str, paths: Sequence[Keys], flat: Sequence[Mapping[Keys, str]]) -> Html:
     def row(path: Keys) -> Html:
         values = [settings.get(path, NONE) for settings in flat]
-        name = tag("th", ".".join(path[1:] or path), scope="row")
-        differs = "differs" if len(set(values)) > 1 else None
-        return tag("tr", name, *(tag("td", value) for value in values), class_=differs)
+        return tag("tr", tag("th", ".".join(path[1:] or path), scope="row"), *(tag("td", value) for value in values))
 
     heading = tag("tr", tag("th", group, scope="rowgroup", colspan=len(flat) + 1))
     return tag("tbody", heading, *map(row, paths))

@@ -70,8 +70,20 @@ def out_in_words(run: Run) -> str:
     found = left_out(run)
     if not found:
         return "every client counted in all of its rounds"
+    out = set[str]().union(*found.values())
     causes = [f"{cause}: {some_of(clients)}" for cause, clients in found.items()]
-    return "\n".join([*causes, *hostile_among(run, set().union(*found.values()))])
+    return "\n".join([*causes, how_often(run, out), *hostile_among(run, out)])
+
+
+def how_often(run: Run, out: set[str]) -> str:
+    """How many of the clients that were left out never counted."""
+    missed: dict[str, set[int]] = {client: set() for client in out}
+    for (event, client, _), rounds in events(run).items():
+        missed.get(client, set()).update(rounds if event in OUT else ())
+    took_part = [(str(client), record["round"]) for record in run.rounds for client in record.get("clients") or ()]
+    counted = {client for client, index in took_part if client in out and index not in missed[client]}
+    never = len(out - counted)
+    return "in all of their rounds" if never == len(out) else f"{never} of them in all of their rounds"
 
 
 def some_of(clients: set[str]) -> str:

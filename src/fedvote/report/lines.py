@@ -101,6 +101,11 @@ def line(series: Series, x: Axis, y: Axis, *, off: bool) -> Html:
     return tag("g", path, tag("path", d=dots, class_="dots"), around, class_=shown, data_tokens=tokens, style=style)
 
 
+def edges(points: Sequence[Point]) -> list[float]:
+    """Where the bands around these points begin and end."""
+    return [edge for point in points for edge in (point.y - point.spread, point.y + point.spread)]
+
+
 def band(series: Series, x: Axis, y: Axis) -> str:
     """The outline of the band around a line: along its upper edge, and back along the lower one."""
 

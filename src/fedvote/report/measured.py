@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fedvote.methods import METHODS
 from fedvote.report.axis import axis_from_zero, value_axis
 from fedvote.report.equal_lines import told_apart
-from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
+from fedvote.report.lines import LegendKey, Point, Series, edges, legend, line_chart
 from fedvote.report.markup import Html, tag
 from fedvote.report.over_seeds import Group, mean_points
 from fedvote.report.run_page import Run
@@ -34,7 +34,10 @@ def panel(name: str, groups: Sequence[Group]) -> Html:
     seen = [point for each in series for point in each.points]
     if not seen:
         return Html()
-    x, y = axis_from_zero(max(point.x for point in seen), whole=True), value_axis([point.y for point in seen])
+    x, y = (
+        axis_from_zero(max(point.x for point in seen), whole=True),
+        value_axis(edges(seen)),
+    )
     title, sentence = in_words(name, [run for group in groups for run in group.runs])
     chart = line_chart(title, told_apart(series), x, y, "round", lambda value: f"{value:.4g}")
     caption = tag("figcaption", title, tag("small", sentence))

@@ -147,7 +147,7 @@ def details(groups: Sequence[Group]) -> list[Html]:
         *([measured] if measured else []),
         client_data(runs),
         *each_run(runs, "Network", network_table),
-        *each_run(runs, "Rounds", lambda run: all_rounds(run) if run.rounds else None),
+        *each_run(runs, "Rounds", all_rounds if len(runs) == 1 else rounds_table),
         section("Configuration", configuration(runs)),
     ]
 
@@ -158,5 +158,6 @@ def each_run(runs: Sequence[Run], title: str, make: Callable[[Run], Html | None]
     return [section(title, *(folded(name, part, len(runs)) for name, part in parts))] if parts else []
 
 
-def all_rounds(run: Run) -> Html:
-    return tag("details", tag("summary", f"{len(run.rounds)} rounds as a table"), rounds_table(run))
+def all_rounds(run: Run) -> Html | None:
+    rows = rounds_table(run)
+    return tag("details", tag("summary", f"{len(run.rounds)} rounds as a table"), rows) if rows else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fedvote.report.axis import Axis, axis_from_zero, log_axis, percent_axis, value_axis
 from fedvote.report.equal_lines import equal_runs, told_apart
-from fedvote.report.lines import LegendKey, Point, Series, line_chart
+from fedvote.report.lines import LegendKey, Point, Series, edges, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import decimal
 from fedvote.report.over_seeds import Group, mean_points, several_seeds
@@ -103,8 +103,9 @@ def accuracy_figure(
 
 def y_axis(points: Sequence[Point], shown: Shown) -> Axis:
     """The axis that has room for all points and the bands around them. No share is above 100 percent."""
-    edges = [edge for point in points for edge in (point.y - point.spread, point.y + point.spread)]
-    return percent_axis([min(100, max(0, edge)) for edge in edges]) if shown.percent else value_axis(edges)
+    if not shown.percent:
+        return value_axis(edges(points))
+    return percent_axis([min(100, max(0, edge)) for edge in edges(points)])
 
 
 def by_round(groups: Sequence[Group], shown: Shown = ACCURACY) -> Html:

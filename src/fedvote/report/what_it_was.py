@@ -56,9 +56,11 @@ def attack(run: Run) -> str:
     if not run.hostile:
         return ""
     many = f"{len(run.hostile)} of them" if len(run.hostile) > 1 else "One of them"
-    judged = rule(run)
-    weighed = f", and the rule {judged} decided whose messages count" if judged else ""
-    return f"{many} attacked ({written(run.setting('attack', 'name'))}){weighed}."
+    name, judged = written(run.setting("attack", "name")), rule(run)
+    if run.setting("federation", "oracle"):
+        return f"{many} would have attacked ({name}), but an oracle, which no server has, left them out."
+    weighed = f", and the server weighed messages by the rule {judged}" if judged else ""
+    return f"{many} attacked ({name}){weighed}."
 
 
 def rule(run: Run) -> object:

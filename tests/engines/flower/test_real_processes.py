@@ -142,6 +142,9 @@ def voted(record: dict[str, Any]) -> set[str]:
     return {str(client) for client in record["counted"]} | set(record.get("refused", {}))
 
 
+of_four = pytest.mark.xdist_group("four")  # one worker starts them, for all its tests
+
+
 @pytest.fixture(scope="module")
 def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
     """Four registered keys and three SuperNodes: the fourth key is for a node of our own making."""
@@ -150,6 +153,7 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
         yield federation
 
 
+@of_four
 def test_who_has_no_registered_key_or_the_wrong_authority_or_no_tls_cannot_join(
     four: LocalFederation, tmp_path: Path
 ) -> None:
@@ -173,6 +177,7 @@ def test_who_has_no_registered_key_or_the_wrong_authority_or_no_tls_cannot_join(
         assert "SuperNode ID" not in log(four, name)
 
 
+@of_four
 def test_a_node_that_votes_twice_is_counted_once_and_the_bits_are_those_of_the_simulator(
     four: LocalFederation, tmp_path: Path
 ) -> None:
