@@ -262,6 +262,10 @@ class FedVote(Method):
         """2 p - 1, before it is clipped."""
         return self.soft_levels.value(message["level"], int(message["levels"]) + 1)
 
+    def held(self, state: State) -> Tensor:
+        """2 p - 1, to which the server adds changes: as it is, or clipped, as the rest that is carried was reckoned."""
+        return self.soft(state) if self.carries else self.broadcast_soft(state)
+
     @property
     def trains_float(self) -> bool:  # type: ignore[override]
         return self.train_float

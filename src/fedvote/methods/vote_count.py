@@ -141,7 +141,7 @@ class Counted:
 def vote(method: FedVote, state: State, key: Key, counted: Counted) -> State:
     """The function vote of Algorithm 1."""
     soft_D, weight_K = moved(method, state, key, counted), counted.weights
-    level_D, levels = _rounded(method, soft_D, levels_of(method, counted), key)
+    level_D, levels = _rounded(method, state, soft_D, levels_of(method, counted), key)
     share_K = weight_K / weight_K.sum()
     after = {
         # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
@@ -165,9 +165,9 @@ def moved(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
     # 2 p^(k+1) - 1 = sum_m lambda_m^(k) w_m
     soft_D = method.privacy.correct(soft_vote(counted.soft_VD, method.alphabet))
     if method.counts == "changes":
-        # 2 p^(k+1) - 1 = clip(2 p^(k) - 1) + sum_m lambda_m^(k) (w_m - r_m)
+        # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m^(k) (w_m - r_m)
         untrained_VD = tally_of_untrained(method, state, key, counted)
-        soft_D = method.soft(state) + soft_D - soft_vote(untrained_VD, method.alphabet)
+        soft_D = method.held(state) + soft_D - soft_vote(untrained_VD, method.alphabet)
     if counted.late:
         soft_D = with_late(method, state, soft_D, len(counted.clients), counted.late)
     if (method.counts == "changes" or counted.late) and not method.carries:  # a rest has to be added before
@@ -238,15 +238,16 @@ def likelier(soft_D: Tensor, alphabet: Alphabet, key: Key) -> Tensor:
     return THRESHOLD[alphabet](soft_D + TIE * (2 * random_D - 1))
 
 
-def _rounded(method: FedVote, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
+def _rounded(method: FedVote, state: State, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
     """The soft vote as levels, and the number of levels: `every` one that votes have, or the few that are asked for.
 
-    A soft vote that changes have moved may lie between the levels of this round's votes, since an earlier round had
-    more or fewer voters. It is then rounded at random: a client alone would leave nothing of it but the sign.
+    If an earlier round had more or fewer voters, a soft vote that changes have moved lies between the levels of this
+    round's votes. It is then rounded at random: a client alone would leave nothing of it but the sign.
     """
-    if method.levels and (method.levels <= every or method.counts == "changes"):
+    changes, held = method.counts == "changes", int(state["levels"]) + 1
+    if method.levels and (method.levels <= every or changes):
         return method.soft_levels.round(soft_D, key), method.levels
-    if method.counts == "changes" and every < method.grid:
+    if changes and held not in (every, method.grid):
         return replace(method.soft_levels, number=every, rounding="random", spacing="even").round(soft_D, key), every
     return to_level(soft_D, every), every
 
