@@ -7,8 +7,8 @@ it is broadcast: fewer bits, more noise. Either way the server continues from ex
 
 The server can draw the random numbers by which a client rounds, so it knows the ballot r_m that client m would have
 sent without training. With `counts = "changes"` it adds to the soft vote the mean of w_m - r_m, in place of counting
-w_m anew. The expectation is the same. The noise of rounding is in both ballots, and cancels where they agree: it is a
-control variate. `vote_count.py` has the variance.
+w_m anew. The expectation is the same, except where the sum leaves [-1, 1] and is clipped. The noise of rounding is in
+both ballots, and cancels where they agree: it is a control variate. `vote_count.py` has the variance.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class FedVote(Method):
             raise ConfigError(f"levels is {self.levels}, expected fewer than the {self.grid} levels of the grid")
         if self.level_rounding != "nearest" and not self.levels:
             raise ConfigError(f"level_rounding is {self.level_rounding!r}, which needs levels: choose 2 or more")
-        self.soft_levels  # noqa: B018 - checks them
+        self.soft_levels.check()
         if not 0 <= self.float_levels <= MOST:
             raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
         if not 0 < self.float_lr < math.inf:
