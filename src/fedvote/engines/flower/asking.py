@@ -43,11 +43,12 @@ class Asker:
 
         Without the last broadcast it is sent the whole one. If it cannot read that, it makes another start of the seed.
         """
-        builds_on_nothing = client in self.other_start - self.holders
-        if client not in self.holders:
-            self.other_start.add(client)
-        self.holders.discard(client)
-        return not builds_on_nothing
+        if client in self.holders:
+            self.holders.remove(client)
+            return True
+        was_known = client in self.other_start
+        self.other_start.add(client)
+        return not was_known
 
 
 def time_to_live(deadline: float, failures: int) -> float:
