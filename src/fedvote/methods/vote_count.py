@@ -247,7 +247,7 @@ def _rounded(method: FedVote, state: State, soft_D: Tensor, every: int, key: Key
     changes, held = method.counts == "changes", int(state["levels"]) + 1
     if method.levels and (method.levels <= every or changes):
         return method.soft_levels.round(soft_D, key), method.levels
-    if changes and held not in (every, method.grid):
+    if changes and held != every and method.grid not in (held, every):
         return replace(method.soft_levels, number=every, rounding="random", spacing="even").round(soft_D, key), every
     return to_level(soft_D, every), every
 
