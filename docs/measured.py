@@ -13,8 +13,9 @@ A table stands between two comments; the first has an expression over the file's
 
 While its file is not there, a table keeps its lines, whose numbers are then links.
 
-Any other number with a decimal point or a unit is an error, unless the page says that nobody measured it here: a
-setting, a number of a paper, an example. `<!-- given: Dirichlet 0.5; 85.5 % (Table I) -->` lists such phrases.
+Any other number with a decimal point or a unit is an error, also one in words (ten times), unless the page says that
+nobody measured it here: a setting, a number of a paper, an example. `<!-- given: Dirichlet 0.5; 85.5 % (Table I) -->`
+lists such phrases.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 from result_tables import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/**/*.md", "examples/*/README.md")
+PAGES = ("README.md", "CHANGELOG.md", "docs/**/*.md", "examples/*/README.md")
 
 FILE = r"(?:\.\./)*results/[\w./-]+\.json"
 LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')
@@ -38,7 +39,10 @@ TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)
 GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
 UNIT = r"(?:%|(?:points?|times|seconds|ms|s|kB|MB|GB|mJ|pJ)\b)"
-NUMBER = re.compile(rf"(?<![\w.,/-])\d+(?:,\d{{3}})*(?:\.\d+(?:e\d+)?(?![\w.]*\w)|(?:\.\d+)?[ \n]?{UNIT})")
+WORD = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|hundred|thousand"
+IN_WORDS = rf"\b(?i:{WORD})\s+(?:percent|points|times|seconds|milliseconds|kilobytes|megabytes|gigabytes)\b"
+IN_DIGITS = rf"(?<![\w.,/-])\d+(?:,\d{{3}})*(?:\.\d+(?:e\d+)?(?![\w.]*\w)|(?:\.\d+)?[ \n]?{UNIT})"
+NUMBER = re.compile(rf"{IN_DIGITS}|{IN_WORDS}")
 SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")
 
 

@@ -109,7 +109,15 @@ def test_one_value_in_a_result_file_is_enough(with_other: Callable[[str, Any], P
 
 
 @pytest.mark.parametrize(
-    "sentence", ["It reaches 88.1 %.", "It takes 3 ms.", "The ratio is 1.5.", "It sends 1,024 kB."]
+    "sentence",
+    [
+        "It reaches 88.1 %.",
+        "It takes 3 ms.",
+        "The ratio is 1.5.",
+        "It sends 1,024 kB.",
+        "It is ten times as fast.",
+        "It loses Four\npoints.",
+    ],
 )
 def test_a_number_without_a_file_is_a_problem_unless_it_is_given(sentence: str) -> None:
     (problem,) = measured.problems(sentence, ROOT)

@@ -38,7 +38,7 @@ from fedvote.runs.config import read
 from fedvote.runs.presets import presets
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("docs", "examples", "results")
+FOLDERS = ("docs", "examples", "peers", "results")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 SLOW = {"docs/tutorials/between-machines.md", "docs/tutorials/on-a-device.md"}  # they start other programs

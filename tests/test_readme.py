@@ -8,7 +8,7 @@ from pathlib import Path
 from fedvote.codecs.frame import VERSION
 
 README = Path(__file__).parent.parent / "README.md"
-FOLDERS = (".github", "docs", "examples", "results")  # that have pages
+FOLDERS = (".github", "docs", "examples", "peers", "results")  # that have pages
 
 
 def test_every_file_that_a_page_links_to_is_there() -> None:

@@ -12,6 +12,7 @@ import torch
 from fedvote import ConfigError, Doubt, FedVoteError, load_network
 from fedvote.export.c.compiled import can_compile
 from fedvote.export.export_run import export_run
+from fedvote.export.web.run_facts import run_facts
 from fedvote.runs.config import read
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
@@ -55,7 +56,9 @@ def test_a_page_is_judged_as_well_and_says_which_run_it_shows(folder: Path, pack
 def test_a_page_without_data_guesses_how_inputs_look(folder: Path, package: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.safetensors"
     alone.write_bytes((folder / "network.safetensors").read_bytes())
-    with pytest.warns(Doubt, match=r"the page guesses how inputs look, because .* its data are unknown"):
+    with pytest.warns(
+        Doubt, match=r"the page guesses how inputs look, and that outputs are classes, because .* its data are unknown"
+    ):
         made, _ = export_run(alone, "web", tmp_path / "page", runtime=package)
     assert "<h1>alone</h1>" in made.path.read_text()
     with pytest.raises(FedVoteError, match="no-such-data"):
@@ -108,3 +111,10 @@ def test_what_cannot_be_judged_is_not_written(folder: Path, tmp_path: Path, monk
 def test_a_format_that_is_not_there_is_refused_with_those_that_are(folder: Path) -> None:
     with pytest.raises(ConfigError, match="there is no format 'tflite'; known: onnx, c, web"):
         export_run(folder, "tflite")
+
+
+@pytest.mark.parametrize(("share", "label"), [(0.0, "the test data"), (0.2, "held-out training data")])
+def test_a_page_names_the_data_that_judged_the_run(share: float, label: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"[data]\nname = 'digits'\nvalidation = {share}\n")
+    (tmp_path / "metrics.jsonl").write_text('{"round": 1, "accuracy_calibrated": 0.0}\n')
+    assert run_facts(tmp_path, trust=False)["metric"] == (f"accuracy on {label}", "0.0%")

@@ -23,6 +23,7 @@ from fedvote.export.web.browser_runtime import PACKAGE, runtime_script
 from fedvote.export.web.ink import measured
 from fedvote.export.web.layer_votes import MOST, layer_votes
 from fedvote.export.web.page_input import page_input
+from fedvote.export.web.run_facts import task_of
 from tests.export.networks import deployed, mlp
 
 
@@ -196,10 +197,29 @@ def test_the_votes_of_a_large_layer_are_cut_and_of_a_first_layer_are_images() ->
     assert layer.counts == (MOST * 2, 0, 0) and len(b64decode(layer.votes)) == MOST // 8
 
 
-def test_another_page_is_never_overwritten(of_table: Deployed, package: Path, tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("<h1>mine</h1>")
-    with pytest.raises(ConfigError, match=r"index\.html is another page, which would be lost"):
-        export_web(of_table, tmp_path, runtime=package)
-    assert (tmp_path / "index.html").read_text() == "<h1>mine</h1>"
+@pytest.mark.parametrize("name", ["index.html", "runtime.js"])
+def test_another_file_is_never_overwritten(of_table: Deployed, package: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "web"
+    folder.mkdir()
+    (folder / name).write_text("<h1>mine</h1>")
+    with pytest.raises(ConfigError, match=rf"{name} is another file, which would be lost"):
+        export_web(of_table, folder, runtime=package)
+    assert [file.name for file in folder.iterdir()] == [name] and (folder / name).read_text() == "<h1>mine</h1>"
     with pytest.raises(ConfigError, match="is a file, expected a folder for the page"):
-        export_web(of_table, tmp_path / "index.html", runtime=package)
+        export_web(of_table, folder / name, runtime=package)
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "task"),
+    [({"confusion": [[1]], "by_class": {}}, "classification"), ({"by_class": {}}, "multi-label"), ({}, "regression")],
+)
+def test_the_evaluation_of_a_run_tells_its_task_where_there_are_no_data(
+    evaluation: dict[str, Any], task: str, of_table: Deployed, package: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
+    made = export_web(of_table, tmp_path / "web", runtime=package, task=task_of(tmp_path))
+    assert data_in(made.path)["task"] == task
+
+
+def test_a_run_that_has_not_ended_tells_no_task(tmp_path: Path) -> None:
+    assert task_of(tmp_path) is None

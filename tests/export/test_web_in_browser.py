@@ -315,3 +315,12 @@ def test_a_page_without_its_runtime_says_so(browser: Any, pages: dict[str, Path]
     open_page(browser, (tmp_path / "index.html").as_uri())
     text = "The network cannot run here: runtime.js is not beside this page: copy the whole folder"
     assert browser.find_element("id", "answer").text == text
+
+
+def test_a_form_of_bytes_takes_no_other_numbers(browser: Any, pages: dict[str, Path]) -> None:
+    open_page(browser, pages["table"].as_uri())
+    browser.execute_script("page.asks.dtype = 'uint8'; page.asks.columns.length = 2; values = [1, 2]")
+    for wrong in ("300", "-3", "1.5"):
+        browser.execute_script("takeRow(`7, ${arguments[0]}`)", wrong)
+        assert browser.find_element("id", "wrong").text == f"“{wrong}” is not a whole number from 0 to 255."
+        assert browser.execute_script("return values") == [1, 2]

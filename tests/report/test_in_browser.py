@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,15 @@ def test_dark_and_light_screens_get_their_own_colours(browser: Any, make_run: Ma
         )
         seen.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert seen == ["rgb(245, 246, 248)", "rgb(16, 20, 26)"]
+
+
+def test_long_names_and_extreme_numbers_leave_a_phone_its_width(browser: Any, make_run: MakeRun) -> None:
+    name = "x" * 300
+    judged = {"metric": {"name": name, "percent": False, "higher_is_better": False}, name: 1e-200}
+    folder = make_run(**judged)
+    found = {"classes": [name], "confusion": [[1]], "by_class": {name: 0.5}, "by_client": {"0": 1e200}}
+    (folder / "evaluation.json").write_text(json.dumps(found))
+    open_report(browser, folder, make_run("other" * 40), width=390)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    open_report(browser, folder, width=390)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390

@@ -107,3 +107,32 @@ def test_a_band_goes_along_both_edges_and_stays_within_the_plot() -> None:
     assert [point[3] for point in chart_data([series], x, y, str)[0]["points"]] == ["50 ± 10", "95 ± 20"]  # type: ignore[attr-defined]
     plain = Series("s", 0, "solid", (), (Point(0, 50, ""),))
     assert "band" not in line(plain, x, y, off=False)
+
+
+@pytest.mark.parametrize("beginning", ["lr=0.1,seed=", "lr=0.1-", "lr=0.1_seed"])
+def test_digits_that_seeds_share_are_no_part_of_a_name(make_run: MakeRun, beginning: str) -> None:
+    assert names(*seeds_of(make_run, beginning, 10, 11)) == ["lr=0.1"]
+
+
+def judged_by(name: str, percent: bool = False) -> dict[str, object]:
+    return {"metric": {"name": name, "percent": percent, "higher_is_better": False}}
+
+
+def test_a_small_error_keeps_its_digits_over_seeds(make_run: MakeRun, tmp_path: Path) -> None:
+    values = {0: 0.0012, 1: 0.0014}
+    runs = [with_seed(make_run(f"mse-{seed}", mse=mse, **judged_by("mse")), seed) for seed, mse in values.items()]
+    page = write_report(runs, tmp_path / "page.html").read_text()
+    assert rows_of(page, "Over seeds")[0][1] == "0.00130 ± 0.000141"
+
+
+def test_a_seed_that_ends_without_a_number_is_counted(make_run: MakeRun, tmp_path: Path) -> None:
+    values = {0: 0.5, 1: 0.7, 2: None}
+    runs = [with_seed(make_run(f"votes-{seed}", accuracy=value), seed) for seed, value in values.items()]
+    page = write_report(runs, tmp_path / "page.html").read_text().replace("\u202f", " ")
+    assert rows_of(page, "Over seeds")[0][1] == "60.00 ± 14.14 % in 2 of 3 runs"
+
+
+def test_a_seed_of_any_kind_is_read(make_run: MakeRun) -> None:
+    folder = make_run("a")
+    (folder / "config.toml").write_text("seed = [1, 2]\n")
+    assert names(folder, make_run("b")) == ["a", "b"]

@@ -266,3 +266,48 @@ def test_a_folder_as_output_is_refused(make_run: MakeRun) -> None:
     folder = make_run()
     with pytest.raises(ConfigError, match="is a folder"):
         write_report([folder], folder)
+
+
+def edited(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Path:
+    """The folder with other records."""
+    file = folder / "metrics.jsonl"
+    records = [change(json.loads(line)) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return folder
+
+
+def test_a_run_that_ends_without_a_number_does_not_show_an_earlier_one_as_its_answer(make_run: MakeRun) -> None:
+    folder = make_run(rounds=3, accuracy=0.75)
+    (run,) = read_runs([edited(folder, lambda record: record | ({"accuracy": None} if record["round"] == 3 else {}))])
+    answer = headlines(run)[0]
+    assert answer.value == "\N{EN DASH}"
+    assert answer.note.startswith("not a finite number at the end; the last one before: 75.00")
+
+
+def test_a_round_that_is_not_evaluated_does_not_hide_the_last_one_that_was(make_run: MakeRun) -> None:
+    folder = edited(make_run(rounds=3, accuracy=0.75), lambda record: record if record["round"] < 3 else {"round": 3})
+    assert headlines(read_runs([folder])[0])[0].number == 0.75
+
+
+def test_bytes_and_seconds_that_nobody_counted_are_not_zero(make_run: MakeRun) -> None:
+    folder = edited(make_run(rounds=2), lambda record: {"round": record["round"], "accuracy": 0.5})
+    told = {item.label: item for item in headlines(read_runs([folder])[0])}
+    assert told["Traffic, up and down"].value == told["Time"].value == "\N{EN DASH}"
+
+
+def test_hostile_clients_whose_attack_is_not_known_are_named_in_words(make_run: MakeRun) -> None:
+    page = report(make_run(hostile=2))
+    assert "an attack that is not known by 2 clients" in page and "None" not in page
+
+
+def test_one_client_and_one_round_are_written_in_the_singular(make_run: MakeRun) -> None:
+    folder = make_run(clients=1, rounds=1)
+    assert "One round as a table" in report(folder)
+    assert ": one client, 10 clients, 1, 10 rounds." in report(folder, make_run("other"))
+
+
+@pytest.mark.parametrize("value", [5e-324, -5e-324, 1e308, -1e308])
+def test_the_smallest_and_the_largest_numbers_make_a_page(make_run: MakeRun, value: float) -> None:
+    judged = {"metric": {"name": "mse", "percent": False, "higher_is_better": False}, "mse": value}
+    assert "Mse by round" in report(make_run(**judged))
+    assert "mse" in report(make_run(**judged), make_run("other", **judged | {"mse": -value}))

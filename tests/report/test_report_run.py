@@ -102,3 +102,28 @@ def test_the_folder_of_a_sweep_stands_for_the_runs_in_it(make_run: MakeRun, tmp_
         make_run(f"sweep/{name}", rounds=1)
     (tmp_path / "sweep" / "sweep.json").write_text("{}")
     assert [run.name for run in read_runs([tmp_path / "sweep"])] == ["lr=1", "lr=2"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"confusion": [[1]]},
+        {"classes": ["a"], "confusion": [[1, 2]]},
+        {"classes": ["a"], "confusion": [["x"]]},
+        {"classes": 3, "confusion": [[1]]},
+        {"by_class": {"a": "much"}},
+        {"by_client": [0.5]},
+    ],
+)
+def test_a_damaged_evaluation_is_named_in_one_sentence(make_run: MakeRun, content: dict[str, object]) -> None:
+    folder = make_run()
+    (folder / "evaluation.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"evaluation.json is damaged, .* delete it") as caught:
+        read_runs([folder])
+    assert "\n" not in str(caught.value)
+
+
+def test_explanations_that_are_none_are_left_out(make_run: MakeRun) -> None:
+    folder = make_run()
+    (folder / "environment.json").write_text('{"measured": 3}')
+    assert read_runs([folder])[0].explains == {}

@@ -93,7 +93,8 @@ def _examples_if_here(run: Path, trust: bool, data: str) -> Dataset | None:
         if data:
             raise
         reason = str(error).rstrip(".")
-        warnings.warn(f"the page guesses how inputs look, because {reason}", Doubt, stacklevel=3)
+        guesses = "how inputs look" if run.is_dir() else "how inputs look, and that outputs are classes"
+        warnings.warn(f"the page guesses {guesses}, because {reason}", Doubt, stacklevel=3)
         return None
 
 

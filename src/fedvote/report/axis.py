@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+TINY = 1e-300  # below it, floats lose their digits: such a value is drawn as zero
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -43,7 +45,7 @@ def percent_axis(values: Sequence[float]) -> Axis:
 
 
 def axis_from_zero(high: float, *, whole: bool = False) -> Axis:
-    high = high if high > 0 else 1
+    high = high if high > TINY else 1
     step = step_size(high, 6)
     return Axis(0, high, steps_between(0, high, max(1, step) if whole else step))
 
@@ -51,7 +53,7 @@ def axis_from_zero(high: float, *, whole: bool = False) -> Axis:
 def value_axis(values: Sequence[float]) -> Axis:
     """An axis from zero, or from below it if values are negative."""
     low, high = min(values), max(values)
-    if low >= 0:
+    if low >= -TINY:
         return axis_from_zero(high)
     step = step_size(max(high, 0) - low, 5)
     low, high = math.floor(low / step) * step, max(math.ceil(high / step), 0) * step

@@ -13,6 +13,7 @@ from fedvote.report.sections import titled
 from fedvote.tasks.goal import ACCURACY, Shown
 
 MOST_ROWS = 64  # a longer list is folded
+LONG = 20  # letters of a name that may be cut off in a narrow column
 MOST_NUMBERS = 12  # classes up to which each cell of the matrix shows its number
 EXPLAIN = (
     "The deployed network after the last round, one input at a time, on the test examples; by client, on some of the "
@@ -72,5 +73,6 @@ def bar_list(word: str, values: Mapping[str, float | None], shown: Shown, hostil
 def bar(name: str, value: float | None, shown: Shown, *, hostile: bool) -> Html:
     """Its name, a bar as long as its share, and its value. A metric that is no share has no bar."""
     whole = tag("td", meter(value)) if shown.percent and value is not None else tag("td")
-    head = tag("th", f"{name} (hostile)" if hostile else name, scope="row", class_="marked" if hostile else None)
+    label = f"{name} (hostile)" if hostile else name
+    head = tag("th", label, scope="row", class_="marked" if hostile else None, title=name if len(name) > LONG else None)
     return tag("tr", head, whole, tag("td", writer(shown)(value)))

@@ -48,16 +48,18 @@ def over_seeds(items: Sequence[Headline]) -> Headline:
 def with_spread(item: Headline, group: Group) -> Headline:
     """A metric with its standard deviation over seeds."""
     suffix = "_float" if item.label == FLOAT else ""
-    ends = [values[-1] for run in group.runs if (values := run.quality(suffix))]
-    return replace(item, words=spread(ends, group.shown.percent)) if len(ends) > 1 else item
+    ends = [value for run in group.runs if (value := run.final(suffix)) is not None]
+    of = f" in {len(ends)} of {len(group.runs)} runs" if len(ends) < len(group.runs) else ""
+    return replace(item, words=spread(ends, group.shown.percent) + of) if ends and group.runs[1:] else item
 
 
 def quality(run: Run) -> Headline:
     """The metric of the deployed network, and beside it of the float network that training continues from."""
-    deployed, calibrated = last(run.quality()), last(run.quality("_calibrated"))
-    floating, show = last(run.quality("_float")), writer(run.shown)
-    backdoor = run.column("backdoor_success")
+    deployed, calibrated, floating = (run.final(suffix) for suffix in ("", "_calibrated", "_float"))
+    show, before, backdoor = writer(run.shown), last(run.quality()), run.column("backdoor_success")
+    lost = deployed is None and before is not None
     notes = [
+        f"not a finite number at the end; the last one before: {show(before)}" if lost else "",
         f"one input at a time: {show(calibrated)}" if calibrated is not None else "",
         f"float network: {show(floating)}" if floating not in (None, deployed) else "",
         f"backdoor: {percent(backdoor[-1])}" if backdoor else "",
@@ -67,7 +69,7 @@ def quality(run: Run) -> Headline:
 
 
 def float_quality(run: Run) -> Headline:
-    return Headline(FLOAT, last(run.quality("_float")), writer(run.shown))
+    return Headline(FLOAT, run.final("_float"), writer(run.shown))
 
 
 def smaller(run: Run) -> Headline:
@@ -81,10 +83,16 @@ def times(value: float | None) -> str:
 
 def traffic(run: Run) -> Headline:
     up, down = (sum(run.column(f"{way}link_bytes")) for way in ("up", "down"))
-    both, floats = up + down, float32_bytes(run)
+    both, floats = up + down if counts_bytes(run) else None, float32_bytes(run)
+    if both is None:
+        return Headline("Traffic, up and down", None, size)
     lines = [beside_float32(both, floats), f"{size(up)} up, {size(down)} down, all clients together"]
     note = "\n".join(filter(None, lines))
     return Headline("Traffic, up and down", both, size, note, both / floats if floats else None)
+
+
+def counts_bytes(run: Run) -> bool:
+    return any(run.column(f"{way}link_bytes") for way in ("up", "down"))
 
 
 def beside_float32(nbytes: float | None, floats: float | None) -> str:
@@ -114,9 +122,9 @@ def clients_left_out(run: Run) -> Headline:
     share = len(out) / clients if of and out else None
 
     def show(value: float | None) -> str:
-        return f"{value:.3g}{of}" if value else "nobody"
+        return NONE if value is None else f"{value:.3g}{of}" if value else "nobody"
 
-    return Headline("Clients left out", len(out), show, out_in_words(run), share)
+    return Headline("Clients left out", len(out) if run.rounds else None, show, out_in_words(run), share)
 
 
 def on_device(run: Run) -> Headline:
@@ -145,4 +153,4 @@ def traffic_per_client(run: Run) -> float | None:
 def time_taken(run: Run) -> Headline:
     seconds = run.column("seconds")
     each = mean(seconds)
-    return Headline("Time", sum(seconds), duration, NONE if each is None else f"{duration(each)} a round")
+    return Headline("Time", sum(seconds) if seconds else None, duration, f"{duration(each)} a round" if each else "")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from fedvote.tasks.goal import Shown
 
 NONE = "\N{EN DASH}"
+LEAST, MOST = 1e-9, 1e12  # beyond them, a number is written as a power of ten
 
 
 def percent(share: float | None) -> str:
@@ -19,9 +20,11 @@ def spread(shares: Sequence[float], percent: bool = True) -> str:
     """The mean, in percent if asked, with the standard deviation if there are several values."""
     if not shares:
         return ""
-    scale, unit = (100, "\u202f%") if percent else (1, "")
-    deviation = f" ± {scale * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
-    return f"{scale * statistics.fmean(shares):.2f}{deviation}{unit}"
+    middle, deviation = statistics.fmean(shares), statistics.stdev(shares) if len(shares) > 1 else None
+    if not percent:
+        return decimal(middle) + ("" if deviation is None else f" ± {decimal(deviation)}")
+    around = "" if deviation is None else f" ± {100 * deviation:.2f}"
+    return f"{100 * middle:.2f}{around}\u202f%"
 
 
 def writer(shown: Shown) -> Callable[[float | None], str]:
@@ -30,9 +33,11 @@ def writer(shown: Shown) -> Callable[[float | None], str]:
 
 
 def decimal(value: float | None) -> str:
-    """Three significant digits, never as a power of ten."""
+    """Three significant digits, as a power of ten only if the number would be longer than a dozen digits."""
     if value is None or not math.isfinite(value):
         return NONE if value is None else str(value)
+    if value and not LEAST <= abs(value) < MOST:
+        return f"{value:.3g}"
     places = 2 - math.floor(math.log10(abs(value))) if value else 0
     return f"{value:,.{max(0, places)}f}"
 

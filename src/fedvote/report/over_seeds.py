@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
 from collections.abc import Callable, Sequence
@@ -14,7 +13,9 @@ from fedvote.report.lines import Point
 from fedvote.report.run_page import Run
 from fedvote.tasks.goal import Shown
 
-SEED_AT_END = re.compile(r"[-_.,/= ]*(seed)?[-_.,/= ]*$")
+SEED_AT_END = re.compile(r"[-_.,/= ]*(seed)?[-_.,/= ]*\d*$")
+
+HUGE = 1e300  # larger values have no place in a chart: sums of them overflow
 
 Values = Callable[[Run], Sequence[float | None]]
 """A number for each round of a run; None: not measured."""
@@ -44,7 +45,7 @@ def groups_of(runs: Sequence[Run]) -> list[Group]:
         found.setdefault(json.dumps(common, sort_keys=True, default=str), []).append(run)
     parts: list[tuple[Run, ...]] = []
     for together in found.values():
-        distinct = len({run.setting("seed") for run in together}) == len(together)
+        distinct = len({str(run.setting("seed")) for run in together}) == len(together)
         parts += [tuple(together)] if distinct else [(run,) for run in together]
     return [Group(name, part) for name, part in zip(names_of(parts), parts, strict=True)]
 
@@ -72,12 +73,12 @@ def several_seeds(groups: Sequence[Group]) -> bool:
 def mean_points(
     group: Group, xs: Values, ys: Values, note: Callable[[int, float], str], scale: float = 1
 ) -> tuple[Point, ...]:
-    """A point for every round in which all runs have a finite y: mean x, mean y, and the standard deviation of y."""
+    """A point for every round in which all runs have a y to draw: mean x, mean y, and the standard deviation of y."""
     found = []
     table = [list(zip(run.rounds, xs(run), ys(run), strict=True)) for run in group.runs]
     for rows in zip(*table, strict=True):
         x = [each for _, each, _ in rows if each is not None]
-        y = [scale * each for *_, each in rows if each is not None and math.isfinite(each)]
+        y = [scale * each for *_, each in rows if each is not None and abs(each) < HUGE]
         if len(x) == len(y) == len(rows):
             deviation = statistics.stdev(y) if len(y) > 1 else 0.0
             middle = statistics.fmean(x)

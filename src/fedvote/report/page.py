@@ -22,7 +22,7 @@ from fedvote.report.measured import method_measurements
 from fedvote.report.over_seeds import Group, groups_of, several_seeds
 from fedvote.report.run_page import Run
 from fedvote.report.sections import by_round, by_traffic, folded, section
-from fedvote.report.what_it_was import clients_per_round, in_common, rule, what_it_was, written
+from fedvote.report.what_it_was import attack_name, clients_per_round, in_common, rule, what_it_was, written
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -110,7 +110,8 @@ def evaluated_on(run: Run) -> str:
 
 def hostile(run: Run) -> str:
     """The attack, and how many clients make it."""
-    return f"{written(run.setting('attack', 'name'))} by {len(run.hostile)} clients" if run.hostile else "nobody"
+    clients = f"{len(run.hostile)} clients" if len(run.hostile) > 1 else "one client"
+    return f"{attack_name(run)} by {clients}" if run.hostile else "nobody"
 
 
 def answer(groups: Sequence[Group]) -> Html:
@@ -160,4 +161,5 @@ def each_run(runs: Sequence[Run], title: str, make: Callable[[Run], Html | None]
 
 def all_rounds(run: Run) -> Html | None:
     rows = rounds_table(run)
-    return tag("details", tag("summary", f"{len(run.rounds)} rounds as a table"), rows) if rows else None
+    rounds = f"{len(run.rounds)} rounds" if run.rounds[1:] else "One round"
+    return tag("details", tag("summary", f"{rounds} as a table"), rows) if rows else None

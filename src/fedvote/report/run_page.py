@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import EVALUATION, JUDGED_BY, RunFolder, read_records, read_table
+from fedvote.report.read_evaluation import read_evaluation
+from fedvote.runs.folder import EVALUATION, JUDGED_BY, RunFolder, read_records
 from fedvote.tasks.goal import Shown
 
 Record = Mapping[str, Any]
@@ -68,6 +70,11 @@ class Run:
         """The metric of every round that has it; `suffix`: of which model, such as _float."""
         return self.column(f"{self.shown.name}{suffix}")
 
+    def final(self, suffix: str = "") -> float | None:
+        """The metric of the last round that measured it; None if it was no finite number then, or never measured."""
+        key = f"{self.shown.name}{suffix}"
+        return next((number(record, key) for record in reversed(self.rounds) if key in record), None)
+
     @property
     def round_numbers(self) -> list[float]:
         """The numbers of the rounds."""
@@ -89,9 +96,9 @@ def both_ways(record: Record) -> float:
 
 
 def number(record: Record, key: str) -> float | None:
-    """A metric of one round, or None if the round does not have it."""
+    """A metric of one round, or None if the round does not have it, or not as a finite number."""
     value = record.get(key)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
@@ -122,10 +129,10 @@ def read_run(folder: Path, name: str) -> Run:
                 "give the folder that `fedvote run --out` wrote."
             )
     config, metrics, clients = (folder / file for file in ("config.toml", "metrics.jsonl", "clients.json"))
-    evaluation = read_table(folder / EVALUATION) if (folder / EVALUATION).is_file() else {}
+    evaluation = read_evaluation(folder / EVALUATION)
     environment = RunFolder(folder).environment()
     configured, network = with_judge(read_config(config), environment), read_network(environment)
-    explains = environment.get("measured") or {}
+    explains = measured if isinstance(measured := environment.get("measured"), dict) else {}
     return Run(name, configured, read_rounds(metrics), read_clients(clients), network, evaluation, explains)
 
 

@@ -25,7 +25,8 @@ def of_several(runs: Sequence[Run]) -> str:
         "with": in_common([run.setting("model", "name") for run in runs]),
     }
     words = " ".join(f"{word} {fact}".strip() for word, fact in facts.items() if fact)
-    clients, rounds = in_common([number_of_clients(run) for run in runs]), in_common([progress(run) for run in runs])
+    clients = in_common([number_of_clients(run).lower() for run in runs])
+    rounds = in_common([progress(run) for run in runs])
     return f"{words}: {clients}, {rounds} {'round' if rounds == '1' else 'rounds'}."
 
 
@@ -56,11 +57,15 @@ def attack(run: Run) -> str:
     if not run.hostile:
         return ""
     many = f"{len(run.hostile)} of them" if len(run.hostile) > 1 else "One of them"
-    name, judged = written(run.setting("attack", "name")), rule(run)
+    name, judged = attack_name(run), rule(run)
     if run.setting("federation", "oracle"):
         return f"{many} would have attacked ({name}), but an oracle, which no server has, left them out."
     weighed = f", and the server weighed messages by the rule {judged}" if judged else ""
     return f"{many} attacked ({name}){weighed}."
+
+
+def attack_name(run: Run) -> str:
+    return written(run.setting("attack", "name") or "an attack that is not known")
 
 
 def rule(run: Run) -> object:

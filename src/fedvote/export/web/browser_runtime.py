@@ -26,6 +26,7 @@ DIGEST = (
 )
 PACKAGE = f"{NAME}-{VERSION}.tgz"  # as npm calls it
 MODULE, PROGRAM = "package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"
+LICENCE = "// ONNX Runtime Web"  # the script begins with it
 SECONDS = 600  # for the download
 
 
@@ -40,7 +41,7 @@ def runtime_script(package: Path | None = None) -> str:
         "module": module.decode().partition("//# sourceMappingURL")[0],  # the map is not in the folder
         "wasm": base64.b64encode(gzip.compress(program, 6, mtime=0)).decode(),
     }
-    return f"// ONNX Runtime Web {VERSION}, under the MIT License.\nself.RUNTIME = {json.dumps(content)};\n"
+    return f"{LICENCE} {VERSION}, under the MIT License.\nself.RUNTIME = {json.dumps(content)};\n"
 
 
 def _cached() -> Path:

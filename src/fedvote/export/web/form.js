@@ -1,6 +1,9 @@
 // A form for the columns of a table: a number and a slider each, and a field for a whole row.
 let values = [];
 
+const isByte = (value) => Number.isInteger(value) && value >= 0 && value <= 255;
+const fits = (value) => Number.isFinite(value) && (page.asks.dtype !== "uint8" || isByte(value));
+const expected = () => (page.asks.dtype === "uint8" ? "a whole number from 0 to 255" : "a number");
 const written = (value) => String(Number(Number(value).toPrecision(6)));
 
 function field({ name, low, high, whole }, index) {
@@ -12,7 +15,11 @@ function field({ name, low, high, whole }, index) {
   Object.assign(slider, { type: "range", min: low, max: high, step: whole ? 1 : (high - low) / 200 || 1, value: values[index], tabIndex: -1 });
   slider.setAttribute("aria-hidden", "true");
   const take = (value) => {
-    if (value === "" || !Number.isFinite(Number(value))) return false;
+    if (value === "") return false;
+    if (!fits(Number(value))) {
+      find("wrong").textContent = `“${value}” is not ${expected()}.`;
+      return false;
+    }
     values[index] = Number(value);
     askRow();
     return true;
@@ -37,8 +44,8 @@ function showRow(row) {
 
 function takeRow(text) {
   const parts = text.split(/[\s,;]+/).filter(Boolean), row = parts.map(Number), { length } = page.asks.columns;
-  const odd = row.findIndex((value) => !Number.isFinite(value));
-  if (odd >= 0) find("wrong").textContent = `“${parts[odd]}” is not a number.`;
+  const odd = row.findIndex((value) => !fits(value));
+  if (odd >= 0) find("wrong").textContent = `“${parts[odd]}” is not ${expected()}.`;
   else if (row.length !== length) find("wrong").textContent = `These are ${row.length} numbers, expected ${length}, one for each column.`;
   else showRow(row);
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedvote.runs.folder import RunFolder
+from fedvote.core import Task
+from fedvote.runs.folder import EVALUATION, RunFolder, read_table
 from fedvote.tasks.goal import Shown
 
 
 def run_facts(run: Path, trust: bool) -> dict[str, Any]:
-    """Title, facts and metric of a run folder, as `export_web` takes them; of a file, its name alone."""
+    """Title, facts, task and metric of a run folder, as `export_web` takes them; of a file, its name alone."""
     config = RunFolder(run, trust).config() if run.is_dir() else None
     if config is None:
         return {"title": run.resolve().stem}
@@ -20,9 +21,20 @@ def run_facts(run: Path, trust: bool) -> dict[str, Any]:
         "clients": str(config.federation.clients),
     }
     rounds = RunFolder(run, trust).metrics()
+    head = {"title": run.resolve().name, "task": task_of(run)}
     if not rounds:
-        return {"title": run.resolve().name, "facts": facts}
+        return {**head, "facts": facts}
     shown, last = Shown.of(rounds[-1]), rounds[-1]
     value = last.get(f"{shown.name}_calibrated")
     facts |= {"rounds": str(last["round"])}
-    return {"title": run.resolve().name, "facts": facts, "metric": value and (shown.name, shown.text(value))}
+    on = "held-out training data" if config.data.validation else "the test data"
+    metric = None if value is None else (f"{shown.name} on {on}", shown.text(value))
+    return {**head, "facts": facts, "metric": metric}
+
+
+def task_of(run: Path) -> Task | None:
+    """The task, as the evaluation at the end of the run shows it; None if there is none."""
+    if not (run / EVALUATION).is_file():
+        return None
+    found = read_table(run / EVALUATION)
+    return "classification" if "confusion" in found else "multi-label" if "by_class" in found else "regression"

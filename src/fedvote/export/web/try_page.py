@@ -57,7 +57,7 @@ def try_page(
     facts: Mapping[str, str],
     metric: tuple[str, str] | None = None,
 ) -> str:
-    """The page around the ONNX file `content`. `asks`: what the input is; `metric`: its name and value on test data."""
+    """The page around the ONNX file `content`. `asks`: what the input is; `metric`: its name and value."""
     layers = layer_votes(network)
     votes = sum(layer.count for layer in layers)
     data = data_block(
@@ -102,7 +102,7 @@ def tiles(network: Deployed, votes: int, nbytes: int, metric: tuple[str, str] | 
         tile("time of one answer", tag("span", "…", id="time"), "on this device"),
     ]
     if metric:
-        shown.append(tile(f"{metric[0]} on the test data", metric[1], "with calibrated batch norm"))
+        shown.append(tile(metric[0], metric[1], "with calibrated batch norm"))
     return tag("div", *shown, class_="tiles")
 
 
