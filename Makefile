@@ -62,6 +62,7 @@ docs: $(DEV)
 	rm -rf build/site
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -c docs -d build/pages . build/site
 	$(BIN)/pytest -m slow tests/test_site.py
+	@echo "open in a browser: file://$(CURDIR)/build/site/index.html"
 
 bench: $(DEV)
 	$(BIN)/fedvote bench codec

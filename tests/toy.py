@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fedvote.attacks import Attack
+from fedvote.codecs.reference import bits_of
 from fedvote.core import Batches, Dataset, Examples, Message, State
 from fedvote.data.batches import draw_batches
 from fedvote.errors import WireError
@@ -181,7 +182,7 @@ def assert_same(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
     assert a.keys() == b.keys()
     for name in a:
         assert a[name].dtype == b[name].dtype, name
-        assert torch.equal(a[name], b[name]), f"{name}: {a[name]} is not {b[name]}"
+        assert torch.equal(bits_of(a[name]), bits_of(b[name])), f"{name}: {a[name]} is not {b[name]}"
 
 
 def assert_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:

@@ -46,7 +46,7 @@ def some(names: Sequence[str], most: int = 4) -> str:
 
 
 class NoReferenceError(WireError):
-    """A message that builds on a broadcast that the receiver does not have: send it the whole broadcast."""
+    """A message that builds on a broadcast or a start that the receiver does not have: send it one that needs less."""
 
 
 class NoProblemError(WireError):

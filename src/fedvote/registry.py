@@ -34,7 +34,9 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
         raise ConfigError(f"{where} {name!r}: there is no Python file {file}; expected FILE.py:NAME")
     module = _module(Path(file))
     if not hasattr(module, attribute):
-        raise ConfigError(f"{where} {name!r}: {file} has no {attribute}")
+        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        known = f"it has {', '.join(own) or 'no class or function'}{did_you_mean(attribute, own)}"
+        raise ConfigError(f"{where} {name!r}: {file} has no {attribute}; {known}")
     found = getattr(module, attribute)
     if not callable(found):
         raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")

@@ -4,6 +4,7 @@ The reference is the previous round's broadcast. Clients that keep it receive sh
 round includes that round's broadcast, with the prefix `held/`. Before round 1 every client makes the reference from the
 shared seed. A client whose seed gives another reference notices, and receives the whole broadcast. If some of the
 initial weights are given, nobody can make them: there is no reference in round 1, and every client receives them whole.
+A later broadcast to a client without the reference is coded against what the seed makes, the start of the run.
 """
 
 from __future__ import annotations
@@ -62,10 +63,14 @@ class Round:
         reference = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
         return reference or None
 
-    def broadcast(self, state: State, reference: Message | None = None) -> Outgoing:
-        """The message that starts the round, for clients that have this reference, or for those that have none."""
+    def broadcast(self, state: State, reference: Message | None = None, same_start: bool = True) -> Outgoing:
+        """The message that starts the round, for clients that have this reference, or for those that have none.
+
+        `same_start`: whether these clients make the same start of the seed as the server.
+        """
         stack = {name: value[None] for name, value in self.method.broadcast(state).items()}
-        return Outgoing([self.header(SERVER)], stack, lambda _: self.wire.down(reference, self.key))
+        wire = self.wire if same_start else self.wire.without_start()
+        return Outgoing([self.header(SERVER)], stack, lambda _: wire.down(reference, self.key))
 
     def read_ballot(self, state: State, frame: bytes, client: int) -> Delivery:
         """Decode the message of a client; WireError if it is invalid."""

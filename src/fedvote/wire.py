@@ -65,8 +65,13 @@ class Wire(ABC):
         """The codecs of a broadcast; `reference`: the last broadcast, if the receiver has it; `key`: of the round.
 
         In round 1 every client has a reference: the shared seed makes it. Later, clients have one if `keeps_broadcast`.
-        A receiver with a reference can also read a broadcast that is coded without one.
+        A receiver with a reference can also read a broadcast that is coded without one. A broadcast without a reference
+        may build on the start of the run, which receivers make from the seed.
         """
+
+    def without_start(self) -> Wire:
+        """The wire for broadcasts to a receiver that makes another start of the seed than the server."""
+        return self
 
     def unmoved(self, down: Message) -> Message:
         """The average message of a client that learned nothing; tensors that are missing here would be zeros."""

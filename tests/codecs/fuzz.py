@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 
 import numpy as np
@@ -40,6 +41,7 @@ from fedvote.codecs import (
     Integers,
     Levels,
     Sketch,
+    Start,
     Tallies,
     Ternary,
 )
@@ -73,7 +75,7 @@ VALID: dict[int, Callable[[Codec, Tensor], Tensor]] = {
 def _is_of_broadcasts(codec: Codec) -> bool:
     """Whether ballots never have this codec: a receiver with the reference reads what is coded without it, too."""
     return isinstance(codec, IfChanged | FloatChanges | FloatSteps) or (
-        isinstance(codec, Tallies | Levels) and codec.reference is not None
+        isinstance(codec, Tallies | Levels) and (codec.reference is not None or codec.start is not None)
     )
 
 
@@ -264,6 +266,10 @@ def honest(seed: int = 0) -> list[Case]:
         held, numbers = levels(n, 5), shared_random(Key(seed), n)
         messages.append({"level": (Levels(n), levels(n, 5))})
         messages += [{"level": (Levels(n, held, 6, u), (held + levels(n, 1)).clamp(max=4))} for u in (numbers, None)]
+    for n in (2000, 3000):  # FedVote, down to those who hold nothing, and make the start of the seed
+        since = Start(partial(levels, n, 4097), 4097)
+        x = (since.numbers // 1366 + levels(n, 1)).clamp(max=2)
+        messages += [{"level": (kind(n, start=since), x)} for kind in (Tallies, Levels)]
     for n in (1, 9, 70, 200):
         held = floats(n)
         away = held - 0.5 * (2 * levels(n, 1) - 1)

@@ -13,6 +13,7 @@ from fedvote.codecs.float_steps import ALL, BLOCK, STEPS, each, exponents, moved
 from fedvote.codecs.pending import wait_for
 from fedvote.codecs.reference import bits_of
 from fedvote.errors import NoReferenceError, WireError
+from fedvote.methods.rounded_broadcast import rounded_change
 from fedvote.randomness import Key
 
 
@@ -38,6 +39,16 @@ def stepped(count: int, limit: int, size: float, seed: int = 0) -> tuple[Tensor,
 def test_steps_survive_to_the_last_bit(count: int, limit: int, size: float) -> None:
     held, x = stepped(count, limit, size)
     assert assert_round_trip(FloatSteps(count, limit, held), x)[:1] == STEPS
+
+
+def test_minus_zero_stays_minus_zero() -> None:
+    """A change that rounds to nothing is level 0, whatever its sign: pruned weights are often -0.0."""
+    held = torch.tensor([-0.0, -0.0, 0.0, 0.5])
+    x, rest = rounded_change(held, torch.tensor([-1e-9, 1e-9, -1e-9, 0.25]), 1)
+    assert torch.equal(bits_of(x), bits_of(torch.tensor([-0.0, -0.0, 0.0, 0.25])))
+    assert rest.tolist() == pytest.approx([-1e-9, 1e-9, -1e-9, 0])
+    assert assert_round_trip(FloatSteps(4, 1, held), x)[:1] == STEPS
+    assert_round_trip(FloatSteps(4, 1, held), held.abs())
 
 
 def test_levels_cost_their_entropy_and_a_byte_a_block() -> None:

@@ -31,7 +31,7 @@ def sealed(body: bytes) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def head(version: int = 6, magic: bytes = b"FVOT", tensors: int = 2) -> bytes:
+def head(version: int = 7, magic: bytes = b"FVOT", tensors: int = 2) -> bytes:
     about = HEADER.round, HEADER.client, HEADER.fingerprint, b"FedVote".ljust(16, b"\0")
     return struct.pack("<4sHIi8s16sB", magic, version, *about, tensors)
 
@@ -113,11 +113,11 @@ def test_a_frame_of_another_round_client_or_model_is_refused_naming_both(what: s
 
 
 def test_another_version_is_refused_naming_both() -> None:
-    assert_refused(sealed(head(version=1) + FRAME[39:-4]), r"b'FVOT' version 1, expected b'FVOT' version 6")
+    assert_refused(sealed(head(version=1) + FRAME[39:-4]), r"b'FVOT' version 1, expected b'FVOT' version 7")
 
 
 def test_what_is_no_frame_is_refused_naming_both() -> None:
-    assert_refused(sealed(head(magic=b"GIF8") + FRAME[39:-4]), r"b'GIF8' version 6, expected b'FVOT' version 6")
+    assert_refused(sealed(head(magic=b"GIF8") + FRAME[39:-4]), r"b'GIF8' version 7, expected b'FVOT' version 7")
 
 
 def test_too_few_bytes_are_refused() -> None:

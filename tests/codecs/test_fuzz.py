@@ -41,7 +41,7 @@ def test_ten_thousand_frames_pass_and_every_mutation_does_its_work() -> None:
         assert counts[mutation, KEPT, REFUSED] > 50 and counts[mutation, FITTED, REFUSED] > 200, mutation
         assert counts[mutation, KEPT, ACCEPTED] == 0
     for mutation in ("flip", "change", "payload", "swap"):
-        assert counts[mutation, FITTED, ACCEPTED] > 20, mutation
+        assert counts[mutation, FITTED, ACCEPTED] > 10, mutation
     assert sum(n for (_, _, outcome), n in counts.items() if outcome == UNCHANGED) < 1000
 
 
@@ -56,7 +56,7 @@ def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
         == set(fuzz.VALID)
         == {*range(1, 7), Sketch.tag, IfChanged.tag, FloatChanges.tag, Levels.tag, FloatSteps.tag}
     )
-    modes = {EntropyVotes.tag: {0, 1}, Tallies.tag: {0, 1, 2}, FloatChanges.tag: {0, 1, 2, 3}, Levels.tag: {0, 1}}
+    modes = {EntropyVotes.tag: {0, 1}, Tallies.tag: {0, 1, 2, 3}, FloatChanges.tag: {0, 1, 2, 3}, Levels.tag: {0, 1}}
     for kind, written in (modes | {FloatSteps.tag: {0, 1}}).items():
         ways = Counter(case.frame[HEAD.size + 9] for codec, case in codecs if codec.tag == kind)
         assert set(ways) == written and min(ways.values()) >= 2, ways

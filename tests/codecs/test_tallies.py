@@ -147,7 +147,7 @@ def test_cut_and_longer_payloads_are_refused() -> None:
                 Tallies(1000).decode(wrong)
 
 
-@pytest.mark.parametrize("how", [3, 4, 128, 255])
+@pytest.mark.parametrize("how", [4, 5, 128, 255])
 def test_other_ways_of_writing_than_planes_and_coded_are_refused(how: int) -> None:
     with pytest.raises(WireError, match="4 bytes are neither bit planes nor coded numbers"):
         Tallies(3).decode(bytes([how, 0, 0, 0]))

@@ -1,4 +1,4 @@
-"""Codecs 12 and 13, read by decoders that were written from docs/wire-format.md alone: one number at a time."""
+"""Codecs 6, 12 and 13, read by decoders that were written from docs/wire-format.md alone: one number at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from constriction import stream
 
-from fedvote.codecs import FloatSteps, Levels, Signed
+from fedvote.codecs import FloatSteps, Levels, Signed, Start
 from fedvote.codecs.float_steps import each, exponents, moved
 from fedvote.randomness import Key, as_uniform, shared_random
 
@@ -68,6 +68,36 @@ def test_few_levels(before: int, top: int, at_random: bool) -> None:
     x = (t - as_uniform(U)).ceil().clamp(0, top).to(torch.int16)
     payload = Levels(3000, held, before + 1, U if at_random else None).encode(x)
     assert read_levels(payload, held.tolist(), before, U.tolist()) == x.tolist()
+
+
+def read_since_start(payload: bytes, start: list[int], L: int) -> list[int]:
+    """Codec 12, mode 0, with codec 6, mode 3."""
+    crc, n = struct.unpack_from("<IH", payload, 2)
+    assert payload[:2] == b"\0\3" and crc == zlib.crc32(struct.pack(f"<{len(start)}h", *start))
+    C = max(1, min(L, 64, len(start) // (256 * n)))
+    context = [C * h // L for h in start]
+    found = sorted(set(context))
+    shares = np.frombuffer(payload, "<u2", len(found) * (n - 1), 8).reshape(len(found), n - 1)
+    words = payload[8 + 2 * shares.size :]
+    coder = stream.stack.AnsCoder(np.frombuffer(words, "<u4").astype(np.uint32))
+    x = [-1] * len(start)
+    for c, others in zip(found, shares.tolist(), strict=True):
+        model = stream.model.Categorical(np.array([65536 - sum(others), *others]) / 65536, perfect=False)
+        places = [i for i, one in enumerate(context) if one == c]
+        for place, number in zip(places, coder.decode(model, len(places)).tolist(), strict=True):
+            x[place] = number
+    assert coder.is_empty() and max(x) == n - 1
+    return x
+
+
+@pytest.mark.parametrize("levels", [3, 5])
+def test_levels_since_the_start(levels: int) -> None:
+    generator = Key(levels).torch("levels")
+    start = torch.randint(4097, (6000,), generator=generator, dtype=torch.int16)
+    t = (start * ((levels - 1) / 4096) + 0.3 * torch.randn(6000, generator=generator)).clamp(0, levels - 1)
+    x = t.round().to(torch.int16)
+    payload = Levels(6000, start=Start(lambda: start, 4097)).encode(x)
+    assert read_since_start(payload, start.tolist(), 4097) == x.tolist()
 
 
 def test_steps_of_floats() -> None:

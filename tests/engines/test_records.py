@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
 from fedvote import FedAvg, FedVote, wire
-from fedvote.engines.simulate import simulation
+from fedvote.engines.simulate import simulate, simulation
 from fedvote.method import Method
+from fedvote.methods import SignSGD
 from fedvote.network.network import Network
 from fedvote.randomness import SERVER
 from fedvote.reputation import Proportional
+from fedvote.rounds import Round
 from fedvote.wire import Delivery, Outgoing
-from tests.engines.simulated import assert_equal, simulated
-from tests.toy import module
+from tests.engines.simulated import assert_equal, simulated, timeless
+from tests.toy import dataset, module
 
 DOCUMENTED = {
     "round", "accuracy", "accuracy_float", "loss", "uplink_bytes", "downlink_bytes", "total_bytes",
@@ -56,6 +62,22 @@ def test_byte_counts_are_the_lengths_of_the_frames(method: Method, monkeypatch: 
         assert snapshot.record["uplink_bits_per_weight"] == pytest.approx(8 * sum(up) / 3 / weights)
         up.clear()
         down.clear()
+
+
+@pytest.mark.parametrize("method", [FedVote(levels=3, level_rounding="carry"), SignSGD()], ids=str)
+def test_a_client_that_sent_nothing_is_sent_the_whole_and_is_not_in_the_mean(method: Method) -> None:
+    data = dataset()
+    data.train.x[7 * 8 :] = math.nan  # of all but the first client
+    rows = [torch.arange(56), *torch.arange(56, 200).split(36)]
+    run = simulate(module(), data, method, owned=rows, clients=5, rounds=3, steps=4, batch=8, device="cpu")
+    snapshots = list(run.run())
+    since = replace(snapshots[1], record=json.loads(json.dumps(snapshots[1].record)))  # as in a file
+    assert timeless(next(run.run(since)).record) == timeless(snapshots[2].record)
+    state, round = snapshots[1].state, Round(method, run.federation.network, run.federation.key(3))
+    short, whole = (len(wire.frames(round.broadcast(state, held))[0]) for held in (round.reference(state), None))
+    record, weights = snapshots[2].record, run.federation.weights_sent
+    assert short < whole and record["downlink_bytes"] == short + 4 * whole
+    assert record["uplink_bits_per_weight"] == 8 * record["uplink_bytes"] / weights
 
 
 @pytest.mark.parametrize(("every", "judged"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (5, [5]), (9, [5])])

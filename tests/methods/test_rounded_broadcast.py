@@ -25,6 +25,17 @@ def test_clients_decode_what_the_server_continues_from(method: RoundedBroadcast)
         assert_same(read_broadcast(method, federation.network, frame, 3, reference), method.broadcast(third))
 
 
+def test_clients_decode_pruned_weights_to_the_last_bit() -> None:
+    """A negative weight times a mask of 0 is -0.0: another checksum than 0.0, so another reference."""
+    method = FedAvg(down_levels=1)
+    federation = Federation(method)
+    before = federation.start()
+    before["voted"][::2] = -0.0
+    held, after = method.broadcast(before), federation.round(before, 1)
+    frame = open_round(method, federation.network, after, 2, held)
+    assert_same(read_broadcast(method, federation.network, frame, 2, held), method.broadcast(after))
+
+
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_what_rounding_cuts_off_is_kept_and_sent_later(method: RoundedBroadcast) -> None:
     before = Federation(method).start()

@@ -75,7 +75,7 @@ def warnings(**options: Any) -> str:
 
 def test_large_frozen_weights_are_warned_of_with_the_key_that_changes_them() -> None:
     said = warnings()
-    assert "3.weight (32% of all weights): float, not trained, which is the default, since frozen last layers" in said
+    assert "3.weight (32% of all weights): float, and by default not trained. To train: method.train_float=true" in said
     assert "To train: method.train_float=true, in a program FedVote(train_float=True); to vote: model.vote" in said
     assert not warnings(method=FedVote(train_float=True)) and not warnings(method=FedAvg())
     assert not warnings(keep_float=[])

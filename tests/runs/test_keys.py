@@ -55,3 +55,11 @@ def test_one_part_alone_is_asked_for_by_its_name() -> None:
         settings("method=fedsgd")
     with pytest.raises(ConfigError, match="'rounds=3' names a part, but rounds has none"):
         settings("rounds=3")
+
+
+def test_the_command_tells_equal_keys_of_equal_parts_once() -> None:
+    shown = CliRunner().invoke(app, ["keys"]).output
+    assert shown.count(".wakes = 10  # the first round in which it inverts its message") == 1
+    assert "\nattack.first: the keys of each part as for attack, above\n" in shown
+    alone = CliRunner().invoke(app, ["keys", "attack.first"]).output
+    assert "attack.first.wakes = 10" in alone and "above\n" not in alone

@@ -82,7 +82,7 @@ def test_models_of_ones_own_are_functions_that_make_networks(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("own.py:Yours", "own.py has no Yours"),
+        ("own.py:Yours", "own.py has no Yours; it has Mine, "),
         ("gone.py:Mine", "there is no Python file"),
         ("own.py", f"is not known; known: {', '.join(METHODS)}; or your own as FILE.py:NAME"),
         ("own.py:NoMethod", "is not a Method"),

@@ -51,7 +51,7 @@ def test_a_line_of_80_columns_has_the_success_of_a_backdoor_and_all_traffic(
     monkeypatch.setenv("COLUMNS", "80")
     text = shown(way, capsys, 1000, accuracy=1.0, backdoor_success=1.0, refused={})
     (line,) = [line.rstrip() for line in text.splitlines() if "1000/1000" in line and "accuracy" in line]
-    assert "accuracy 100.0%, backdoor 100.0%  4 MB" in line and line.endswith("left") and len(line) <= 80
+    assert "accuracy 100.0%, backdoor 100.0%  4.000 MB" in line and line.endswith("left") and len(line) <= 80
 
 
 def test_another_metric_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,4 +61,4 @@ def test_another_metric_has_its_name(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_bytes_of_earlier_rounds_count(capsys: pytest.CaptureFixture[str]) -> None:
     list(progress.watch([Snapshot(2, {}, {}, RECORD | {"round": 2})], 2, 1, (10**6, 0)))
-    assert "up 2 MB, down 3 MB" in capsys.readouterr().err
+    assert "up 2.000 MB, down 3.000 MB" in capsys.readouterr().err

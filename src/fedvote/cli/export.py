@@ -42,9 +42,10 @@ def export(
 
     made, quality = export_run(run, to, out, int8, test, trust=trust, data=data, runtime=runtime)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
-    checked = "answers not checked here" if made.agreement is None else f"answers checked: {made.agreement:.1%}"
-    of = "a network of " if to == "web" else ""
-    typer.echo(f"{made.path}: {of}{made.nbytes / 1000:,.1f} kB, {packed}; {checked}")
+    checked = "answers not checked here" if made.agreement is None else f"{made.agreement:.1%} of its answers agree"
+    whose = {"c": "{} of constants", "web": "a network of {} as ONNX"}.get(to, "{}")
+    size = whose.format(f"{made.nbytes / 1000:,.1f} kB")
+    typer.echo(f"{made.path}: {size}, {packed}; {checked}")
     for name, value in quality.items():
         typer.echo(f"{name} on the test data: {f'{value:.2%}' if name == 'accuracy' else f'{value:.4g}'}")
     if to == "web":

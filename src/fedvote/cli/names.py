@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import Annotated
 
 import typer
@@ -43,9 +44,14 @@ def keys(
     """Show every key of a configuration, with its default and meaning."""
     from fedvote.runs.keys import settings
 
-    of = None
-    for setting in settings(start):
-        if setting.of != of and setting.of:
-            typer.echo(f"\n{setting.of}")
-        of = setting.of
-        typer.echo(f"  {setting.key} = {setting.default}  # {setting.meaning or setting.takes}")
+    first: dict[tuple[str, ...], str] = {}  # the path under which a part's keys came first
+    told: set[str] = set()
+    for of, group in groupby(settings(start), lambda setting: setting.of):
+        path, _, part = of.partition(" ")
+        lines = [f"{s.key} = {s.default}  # {s.meaning or s.takes}" for s in group]
+        before = first.setdefault((part, *(line.removeprefix(path) for line in lines)), path) if part else path
+        if before == path:
+            typer.echo("\n".join([*([f"\n{of}"] if of else []), *(f"  {line}" for line in lines)]))
+        elif path not in told:
+            told.add(path)
+            typer.echo(f"\n{path}: the keys of each part as for {before}, above")

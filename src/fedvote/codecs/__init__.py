@@ -9,6 +9,7 @@ from fedvote.codecs.frame import Header, check_head, most_bytes, pack, unpack
 from fedvote.codecs.if_changed import IfChanged
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.levels import Levels
+from fedvote.codecs.reference import Start
 from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.tallies import Tallies
@@ -27,6 +28,7 @@ __all__ = [
     "Levels",
     "Signed",
     "Sketch",
+    "Start",
     "Tallies",
     "Ternary",
     "check_head",

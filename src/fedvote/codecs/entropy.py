@@ -24,6 +24,7 @@ from torch import Tensor
 from fedvote.codecs import ans
 from fedvote.codecs import coder_pool as coders
 from fedvote.codecs.binary import Binary
+from fedvote.codecs.context_order import context_order
 from fedvote.codecs.not_a_ballot import not_a_ballot
 from fedvote.codecs.pending import then
 from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
@@ -174,9 +175,7 @@ class EntropyVotes(Codec):
     @cached_property
     def _order(self) -> Tensor:
         """(D,) the indices of the votes, sorted by context."""
-        if self.context.device.type != "cpu":
-            return torch.argsort(self.context, stable=True)
-        return torch.from_numpy(np.argsort(self.context.numpy(), kind="stable"))  # a radix sort; torch compares
+        return context_order(self.context)
 
     @property
     def _runs(self) -> list[tuple[int, int]]:

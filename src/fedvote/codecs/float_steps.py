@@ -98,7 +98,7 @@ class FloatSteps(Codec):
         best_b, level_N = torch.full_like(guess_b, HIGHEST + 1), torch.zeros(self.count, device=x.device)
         for off in (-1, 0, 1):  # the largest step that fits: the difference may be rounded in its last bit
             exponent_b = (guess_b + off).clamp(LOWEST, HIGHEST)
-            tried_N = ((reference - x) / each(exponent_b, self.count)).round().clamp(-self.limit, self.limit)
+            tried_N = nearest_levels((reference - x) / each(exponent_b, self.count), self.limit)
             same_N = bits_of(moved(reference, exponent_b, tried_N)) == bits_of(x)
             fits_b = blocks(same_N, True).all(1)
             best_b = torch.where(fits_b, exponent_b, best_b)
@@ -116,6 +116,11 @@ def exponents(change_N: Tensor, limit: int, start_N: Tensor | None = None) -> Te
         most_b = torch.maximum(most_b, blocks(start_N.abs(), 0).amax(1) * 2.0**-PRECISION)
     exponent_b = torch.frexp(most_b).exponent  # 2^(e - 1) <= most < 2^e
     return torch.where(most_b == torch.exp2(exponent_b - 1.0), exponent_b - 1, exponent_b).clamp(LOWEST, HIGHEST)
+
+
+def nearest_levels(steps_N: Tensor, limit: int) -> Tensor:
+    """The nearest levels. None is -0.0, which would turn a float of -0.0 into 0.0: no message has such a level."""
+    return steps_N.round().clamp(-limit, limit) + 0.0
 
 
 def moved(reference_N: Tensor, exponent_b: Tensor, level_N: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ import torch
 from fedvote.core import Codec, Message
 from fedvote.errors import WireError
 
-MAGIC, VERSION = b"FVOT", 6
+MAGIC, VERSION = b"FVOT", 7
 HEAD = struct.Struct("<4sHIi8s16sB")
 TENSOR = struct.Struct("<BII")
 CHECKSUM = struct.Struct("<I")

@@ -7,8 +7,8 @@ move little, so a level is in doubt only where g is close to 0 or to 1. The cont
 of g or 1 - g.
 
 No table is sent. Both sides count the levels of each context, and code every piece by the counts of the pieces before.
-The first byte is the mode. 0: the payload of codec 6, for a receiver without a reference. 1: a checksum of the
-reference, the highest level, and the coder's words. See docs/wire-format.md.
+The first byte is the mode. 0: the payload of codec 6, for a receiver without a reference, which may know the start. 1:
+a checksum of the reference, the highest level, and the coder's words. See docs/wire-format.md.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from torch import Tensor
 
 from fedvote.codecs import ans
 from fedvote.codecs import coder_pool as coders
+from fedvote.codecs.context_order import context_order
 from fedvote.codecs.pending import then
 from fedvote.codecs.probabilities import UNIT, in_units
-from fedvote.codecs.reference import CHECKSUM, checksum, read_reference
+from fedvote.codecs.reference import CHECKSUM, Start, checksum, read_reference
 from fedvote.codecs.tallies import Tallies
 from fedvote.core import Codec, Length
 from fedvote.errors import WireError
@@ -49,16 +50,17 @@ class Levels(Codec):
     reference: Tensor | None = None  # (count,) the receiver's levels
     levels: int = 2  # the reference is below this
     numbers: Tensor | None = None  # (count,) the shared random numbers that rounded the new levels; None: 1/2
+    start: Start | None = None  # if the receiver can make it
 
     def encode(self, x: Tensor) -> bytes:
         if self.reference is None or (top := self._top(x)) >= MOST_LEVELS:
-            return ALL + Tallies(self.count).encode(x)
+            return ALL + self._whole.encode(x)
         return AGAINST + checksum(self.reference) + bytes([top]) + ans.encode(list(self._blocks(x, top)))
 
     def decode(self, payload: bytes, device: torch.device | str = "cpu") -> Tensor:
         mode, rest = payload[:1], payload[1:]
         if mode == ALL:
-            return Tallies(self.count).decode(rest, device)
+            return self._whole.decode(rest, device)
         if mode != AGAINST:
             raise WireError(f"{len(payload)} bytes are neither levels nor changes of levels")
         _, rest = read_reference(rest, self.reference)
@@ -71,9 +73,13 @@ class Levels(Codec):
 
     def weigh_one(self, x: Tensor) -> Length:
         if self.reference is None or (top := self._top(x)) >= MOST_LEVELS:
-            return then(Tallies(self.count).weigh_one(x), lambda length: len(ALL) + length)
+            return then(self._whole.weigh_one(x), lambda length: len(ALL) + length)
         blocks, head = list(self._blocks(x, top)), len(AGAINST) + CHECKSUM.size + 1
         return then(coders.length(self.count, lambda: blocks), lambda length: head + length)
+
+    @property
+    def _whole(self) -> Tallies:
+        return Tallies(self.count, start=self.start)
 
     def _blocks(self, x: Tensor, top: int) -> Iterator[tuple[npt.NDArray[np.uint8], ans.Probabilities]]:
         """The levels in pieces, context after context, each with its probabilities."""
@@ -106,9 +112,7 @@ class Levels(Codec):
         context = contexts(self.reference, self.levels, self.numbers, top)
         sizes = torch.bincount(context.int(), minlength=2 * OCTAVES * (top + 1)).cpu().numpy()
         runs = [(int(size), expected(number, top)) for number, size in enumerate(sizes) if size]
-        if context.device.type == "cpu":  # numpy sorts by radix, torch by comparing
-            return torch.from_numpy(np.argsort(context.numpy(), kind="stable")), runs
-        return torch.argsort(context, stable=True), runs
+        return context_order(context), runs
 
     def _top(self, x: Tensor) -> int:
         """The highest level, at least 1."""

@@ -1,11 +1,13 @@
 """Codec 6: whole numbers, entropy-coded by how often each occurs: the levels of a soft vote.
 
 A receiver that has the last round's numbers, the reference, gets the new ones coded against these: a weight's soft
-vote seldom moves far.
+vote seldom moves far. A receiver without them may still know the start: the numbers before round 1, which the seed
+makes. Many weights never leave their start, so that the new numbers are coded against it.
 
 The first byte is the mode. 0: bit planes, if they are shorter. 1: the number of values (2 bytes), the share of each
 value but the first in 1/65536 (2 bytes each), and the numbers coded by these shares. 2: a checksum of the reference,
 then the same with a row of shares for each context: a number of the reference, or a range if there are many numbers.
+3: the same with the start in place of the reference, and fewer contexts.
 """
 
 from __future__ import annotations
@@ -20,17 +22,18 @@ from torch import Tensor
 
 from fedvote.codecs import ans
 from fedvote.codecs import coder_pool as coders
+from fedvote.codecs.context_order import context_order
 from fedvote.codecs.integers import Integers
 from fedvote.codecs.pending import then
 from fedvote.codecs.probabilities import UNIT, Shares, in_units, read_units, write_units
-from fedvote.codecs.reference import CHECKSUM, checksum, read_reference
+from fedvote.codecs.reference import CHECKSUM, Start, checksum, read_reference
 from fedvote.core import Codec, Length
 from fedvote.errors import WireError
 
-PLANES, CODED, AGAINST = b"\0", b"\1", b"\2"
+PLANES, CODED, AGAINST, SINCE_START = b"\0", b"\1", b"\2", b"\3"
 MOST_VALUES = 4097  # the shares of more values take too many bytes
-MOST_CONTEXTS = 256
-NUMBERS_A_SHARE = 64  # at least, on average, so that a row of shares is worth its bytes
+MOST_CONTEXTS = {AGAINST: 256, SINCE_START: 64}
+NUMBERS_A_SHARE = {AGAINST: 64, SINCE_START: 256}  # at least, on average, so that a row of shares is worth its bytes
 VALUES = struct.Struct("<H")
 
 
@@ -41,11 +44,12 @@ class Tallies(Codec):
     count: int
     reference: Tensor | None = None  # (count,) the receiver's numbers
     levels: int = 1  # the reference is below this
+    start: Start | None = None  # if the receiver can make it
 
     def encode(self, x: Tensor) -> bytes:
         plain_size = self._plain_size(x)
         if plan := self._plan(x, plain_size):
-            base = checksum(self.reference) if plan.mode == AGAINST and self.reference is not None else b""
+            base = b"" if plan.base is None else checksum(plan.base)
             coded = plan.mode + base + plan.table + ans.encode(plan.blocks(x))
             if len(coded) <= plain_size:
                 return coded
@@ -55,9 +59,10 @@ class Tallies(Codec):
         mode, rest = payload[:1], payload[1:]
         if mode == PLANES:
             return self._decode_planes(rest, device)
-        if mode == AGAINST:
-            _, rest = read_reference(rest, self.reference)
-        if mode not in (CODED, AGAINST) or len(rest) < VALUES.size:
+        if mode in (AGAINST, SINCE_START):
+            what = "broadcast" if mode == AGAINST else "start"
+            _, rest = read_reference(rest, self._base(mode)[0], what=what)
+        if mode not in (CODED, AGAINST, SINCE_START) or len(rest) < VALUES.size:
             raise WireError(f"{len(payload)} bytes are neither bit planes nor coded numbers")
         values = VALUES.unpack_from(rest)[0]
         if not 2 <= values <= MOST_VALUES:
@@ -75,7 +80,7 @@ class Tallies(Codec):
 
     def _decode_planes(self, payload: bytes, device: torch.device | str) -> Tensor:
         x = Integers(self.count).decode(payload, device)
-        if self.reference is None and self.encode(x)[:1] != PLANES:
+        if self.reference is None and self.start is None and self.encode(x)[:1] != PLANES:
             raise WireError("bit planes where coded numbers take no more bytes")
         return x
 
@@ -93,16 +98,24 @@ class Tallies(Codec):
         values = self._values(x)
         if values > MOST_VALUES or VALUES.size + 2 * values > plain_size:
             return None
-        modes = (CODED,) if self.reference is None else (CODED, AGAINST)
-        return min((_Plan(mode, self._contexts(mode, values), x, values) for mode in modes), key=lambda plan: plan.bits)
+        against = AGAINST if self.reference is not None else SINCE_START
+        modes = (CODED,) if self._base(against)[0] is None else (CODED, against)
+        plans = (_Plan(mode, self._base(mode)[0], self._contexts(mode, values), x, values) for mode in modes)
+        return min(plans, key=lambda plan: plan.bits)
+
+    def _base(self, mode: bytes) -> tuple[Tensor | None, int]:
+        """The numbers that a mode builds on, if the receiver has them; and what they are below."""
+        if mode == SINCE_START and self.start is not None:
+            return self.start.numbers, self.start.levels
+        return self.reference if mode == AGAINST else None, self.levels
 
     def _contexts(self, mode: bytes, values: int) -> _Contexts:
-        if mode == CODED or self.reference is None:
+        base, levels = self._base(mode)
+        if base is None:
             return _Contexts(self.count)
-        number = max(1, min(self.levels, MOST_CONTEXTS, self.count // (NUMBERS_A_SHARE * values)))
-        return _Contexts(
-            self.count, self.reference if number == self.levels else self.reference.int() * number // self.levels
-        )
+        number = max(1, min(levels, MOST_CONTEXTS[mode], self.count // (NUMBERS_A_SHARE[mode] * values)))
+        range_L = (torch.arange(levels) * number // levels).to(base.device, torch.uint8)
+        return _Contexts(self.count, range_L.index_select(0, base.int()))
 
     def _plain_size(self, x: Tensor) -> int:
         return len(PLANES) + Integers(self.count).weigh_one(x)
@@ -130,25 +143,25 @@ class _Contexts:
 
     def order(self, x: Tensor) -> Tensor:
         """The numbers, group after group."""
-        return x if self.context is None else x[torch.argsort(self.context.to(x.device), stable=True)]
+        return x if self.context is None else x[context_order(self.context.to(x.device))]
 
     def undo(self, ordered: Tensor) -> Tensor:
         """The inverse of `order`."""
         if self.context is None:
             return ordered
         x = torch.empty_like(ordered)
-        x[torch.argsort(self.context.to(x.device), stable=True)] = ordered
+        x[context_order(self.context.to(x.device))] = ordered
         return x
 
 
 class _Plan:
     """One mode of coding numbers: its table of shares, and the bits that it takes."""
 
-    def __init__(self, mode: bytes, contexts: _Contexts, x: Tensor, values: int):
+    def __init__(self, mode: bytes, base: Tensor | None, contexts: _Contexts, x: Tensor, values: int):
         counts = contexts.counts(x, values)
-        self.mode, self.contexts, self.shares = mode, contexts, _shares(counts)
+        self.mode, self.base, self.contexts, self.shares = mode, base, contexts, _shares(counts)
         self.table = VALUES.pack(values) + write_units(self.shares)
-        self.head = len(mode) + (CHECKSUM.size if mode == AGAINST else 0) + len(self.table)  # bytes before the words
+        self.head = len(mode) + (0 if base is None else CHECKSUM.size) + len(self.table)  # bytes before the words
         self.bits = 8 * self.head - float((counts * np.log2(self.shares / UNIT)).sum())
 
     def blocks(self, x: Tensor) -> ans.Blocks:

@@ -2,13 +2,14 @@
 
 The entropy coder predicts a ballot from the broadcast and from its client's shared random numbers. It predicts a soft
 vote from the previous round's, if the receiver has that one, and a soft vote of few levels also from the shared random
-numbers that rounded it.
+numbers that rounded it. For a receiver without the previous round's, it predicts a soft vote from the start of the run,
+p^(0), which the receiver makes from the seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -21,6 +22,7 @@ from fedvote.codecs import (
     IfChanged,
     Integers,
     Levels,
+    Start,
     Tallies,
     Ternary,
 )
@@ -45,6 +47,7 @@ class BallotWire(Wire):
     floats_up: tuple[str, ...]  # and of those that clients send beside their votes
     soft: Callable[[Message], Tensor]  # broadcast -> its normalised weights
     levels: SoftLevels
+    start: Start | None  # the levels of p^(0), if the seed makes them
     float_levels: int = 0  # of floats that travel both ways; 0: float32
 
     @property
@@ -75,12 +78,15 @@ class BallotWire(Wire):
         elif self.levels.number:
             level = self._few_levels(reference, key)
         elif reference is None:
-            level = Tallies(self.network.D)
+            level = Tallies(self.network.D, start=self.start)
         else:
-            level = Tallies(self.network.D, reference["level"], int(reference["levels"]) + 1)
+            level = Tallies(self.network.D, reference["level"], int(reference["levels"]) + 1, self.start)
         changed = IfChanged(level, reference["level"] if reference else None)
         floats = {name: self._floats_down(reference[name] if reference else None) for name in self.floats_down}
         return {"level": changed, "levels": Integers(1), **floats}
+
+    def without_start(self) -> BallotWire:
+        return replace(self, start=None)
 
     def unmoved(self, down: Message) -> Message:
         floats = {name: without_frozen(down[name], self.network.trains) for name in self.floats_up}
@@ -104,11 +110,11 @@ class BallotWire(Wire):
     def _few_levels(self, reference: Message | None, key: Key | None) -> Codec:
         D = self.network.D
         if reference is None:
-            return Levels(D)
+            return Levels(D, start=self.start)
         last_D, count = reference["level"], int(reference["levels"]) + 1
         counted = Key(key.seed, key.round - 1) if key else None  # the round of the ballots
         numbers_D = self.levels.numbers(counted, D, last_D.device) if counted else None
-        return Levels(D, last_D, count, numbers_D)
+        return Levels(D, last_D, count, numbers_D, self.start)
 
 
 def ballot_codec(alphabet: Alphabet, down: Message, key: Key, values_L: Expected | None = None) -> EntropyVotes:

@@ -7,8 +7,8 @@ it is broadcast: fewer bits, more noise. Either way the server continues from ex
 
 The server can draw the random numbers by which a client rounds, so it knows the ballot r_m that client m would have
 sent without training. With `counts = "changes"` it adds to the soft vote the mean of w_m - r_m, in place of counting
-w_m anew. The expectation is the same. The noise of rounding is in both ballots, and cancels where they agree: it is a
-control variate. `vote_count.py` has the variance.
+w_m anew. The expectation is the same, except where the sum leaves [-1, 1] and is clipped. The noise of rounding is in
+both ballots, and cancels where they agree: it is a control variate. `vote_count.py` has the variance.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from fedvote.codecs import Start
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
@@ -115,7 +117,7 @@ class FedVote(Method):
             raise ConfigError(f"levels is {self.levels}, expected fewer than the {self.grid} levels of the grid")
         if self.level_rounding != "nearest" and not self.levels:
             raise ConfigError(f"level_rounding is {self.level_rounding!r}, which needs levels: choose 2 or more")
-        self.soft_levels  # noqa: B018 - checks them
+        self.soft_levels.check()
         if not 0 <= self.float_levels <= MOST:
             raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
         if not 0 < self.float_lr < math.inf:
@@ -130,9 +132,7 @@ class FedVote(Method):
         return SoftLevels(self.levels, self.level_rounding, self.level_spacing, self.p_min)
 
     def init(self, network: Network, clients: int) -> State:
-        # 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation; given ones as well: dividing
-        # by more loses more of a trained network, dividing by less slows an untrained one down
-        soft_D = network.standardise(network.start.voted).clamp(-0.999, 0.999)
+        soft_D = start_of(network, network.start.voted)
         state = {
             "level": to_level(soft_D, self.grid),
             "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),
@@ -239,8 +239,14 @@ class FedVote(Method):
             self._floats,
             self.soft,
             self.soft_levels,
+            None if network.given else Start(partial(self.start_level, network), self.grid),
             self.float_levels if self.train_float else 0,
         )
+
+    def start_level(self, network: Network) -> Tensor:
+        """(D,) the levels of p^(0). The CPU makes them, so that machines with and without a GPU make the same."""
+        drawn_D = network.start.voted
+        return to_level(start_of(network, drawn_D.cpu()), self.grid).to(drawn_D.device)
 
     def soft(self, message: Message) -> Tensor:
         """clip(2 p - 1): the normalised weights that a round starts from."""
@@ -255,6 +261,10 @@ class FedVote(Method):
     def broadcast_soft(self, message: Message) -> Tensor:
         """2 p - 1, before it is clipped."""
         return self.soft_levels.value(message["level"], int(message["levels"]) + 1)
+
+    def held(self, state: State) -> Tensor:
+        """2 p - 1, to which the server adds changes: as it is, or clipped, as the rest that is carried was reckoned."""
+        return self.soft(state) if self.carries else self.broadcast_soft(state)
 
     @property
     def trains_float(self) -> bool:  # type: ignore[override]
@@ -275,3 +285,11 @@ class FedVote(Method):
     @property
     def _floats(self) -> tuple[str, ...]:
         return ("float",) if self.train_float else ()
+
+
+def start_of(network: Network, voted_D: Tensor) -> Tensor:
+    """(D,) 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation.
+
+    Given weights as well: dividing by more loses more of a trained network, dividing by less slows an untrained one.
+    """
+    return network.standardise(voted_D).clamp(-0.999, 0.999)

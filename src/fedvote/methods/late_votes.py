@@ -41,11 +41,11 @@ class LateVotes:
 
 
 def with_late(method: FedVote, state: State, mean_D: Tensor, ballots: int, late: Sequence[LateVotes]) -> Tensor:
-    """(D,) the soft vote of so many ballots, and of late ones."""
-    start_D = method.broadcast_soft(state)
+    """(D,) the soft vote of so many ballots, and of late ones; it may lie beyond ±1."""
+    start_D = method.held(state)
     total_D, weight = ballots * mean_D, float(ballots)
     for ballot in late:
-        # sum_m (2 p_m - 1) + sum_l lambda_l (2 p - 1 + w_l - r_l)
+        # sum_m w_m + sum_l lambda_l (2 p - 1 + w_l - r_l)
         total_D = total_D + ballot.weight * (start_D + ballot.change(method))
         weight += ballot.weight
-    return (total_D / weight).clamp(-1, 1)
+    return total_D / weight

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedvote.codecs.float_steps import each, exponents, moved
+from fedvote.codecs.float_steps import each, exponents, moved, nearest_levels
 from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.methods.frozen_weights import mark_of
@@ -53,5 +53,5 @@ def rounded_change(start_N: Tensor, change_N: Tensor, levels: int) -> tuple[Tens
     """`start - change` as codec 13 writes it with so many levels, and the rest of the change."""
     exponent_b = exponents(change_N, levels, start_N)
     step_N = each(exponent_b, len(start_N))
-    level_N = (change_N / step_N).round().clamp(-levels, levels)
+    level_N = nearest_levels(change_N / step_N, levels)
     return moved(start_N, exponent_b, level_N), change_N - step_N * level_N

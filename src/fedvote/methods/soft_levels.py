@@ -35,12 +35,14 @@ class SoftLevels:
     spacing: Spacing
     p_min: float
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """ConfigError for a number of levels that cannot be sent, or that `p_min` makes one of two."""
         if self.number and not 2 <= self.number <= MOST_LEVELS:
             raise ConfigError(f"levels is {self.number}, expected 0 (all) or 2 to {MOST_LEVELS}")
         if self.number > 2 and float(self.values()[-2]) >= 1 - 2 * self.p_min:
             raise ConfigError(
-                f"p_min is {self.p_min}, expected less: it clips more than the outermost of {self.number} levels"
+                f"levels is {self.number} and p_min {self.p_min}, which makes one value of two levels at either end: "
+                f"choose fewer levels, a smaller p_min{', or level_spacing = even' * (self.spacing == 'arcsine')}"
             )
 
     def values(self) -> Tensor:
@@ -68,7 +70,7 @@ class SoftLevels:
         # t = j + (w - w_j) / (w_(j+1) - w_j), for w between the values of levels j and j + 1
         below_D = torch.searchsorted(value_L[1:-1].contiguous(), inside_D, right=True)
         low_D, high_D = value_L[below_D], value_L[below_D + 1]
-        t_D = below_D + (inside_D - low_D) / (high_D - low_D)
+        t_D = below_D + (inside_D - low_D) / (high_D - low_D).clamp_min(1 / EXACT)
 
         # the whole number nearest to t, or the one just above t - u
         numbers_D = self.numbers(key, len(soft_D), soft_D.device)

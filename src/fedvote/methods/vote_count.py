@@ -11,7 +11,7 @@ has a variance of at most 2 |q - w|; a vote has 1 - q^2, however little the clie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,7 +23,16 @@ from fedvote.methods.late_votes import LateVotes, with_late
 from fedvote.methods.trained_floats import merged_floats
 from fedvote.packed import Counter, Packed, pack
 from fedvote.packed.shelf import Shelf
-from fedvote.quantize import THRESHOLD, clip, plurality, round_by_shared_random, soft_vote, tally, to_level
+from fedvote.quantize import (
+    THRESHOLD,
+    Alphabet,
+    clip,
+    plurality,
+    round_by_shared_random,
+    soft_vote,
+    tally,
+    to_level,
+)
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, rule_of
 from fedvote.reputation.reputation import check_verdict
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
 
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+TIE = 1e-6  # soft votes this close to a tie are one: rounding errors of float32
 TALLIES = "privacy/tallies"  # (N + 1,) rounds by their number of voters, if clients blur their votes
 MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
@@ -131,7 +141,7 @@ class Counted:
 def vote(method: FedVote, state: State, key: Key, counted: Counted) -> State:
     """The function vote of Algorithm 1."""
     soft_D, weight_K = moved(method, state, key, counted), counted.weights
-    level_D, levels = _rounded(method, soft_D, levels_of(method, counted), key)
+    level_D, levels = _rounded(method, state, soft_D, levels_of(method, counted), key)
     share_K = weight_K / weight_K.sum()
     after = {
         # p_i^(k+1) = sum_m lambda_m^(k) 1(w_{m,i}^(k,tau) = 1), kept as 2 p - 1
@@ -157,9 +167,11 @@ def moved(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
     if method.counts == "changes":
         # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m^(k) (w_m - r_m)
         untrained_VD = tally_of_untrained(method, state, key, counted)
-        soft_D = (method.broadcast_soft(state) + soft_D - soft_vote(untrained_VD, method.alphabet)).clamp(-1, 1)
+        soft_D = method.held(state) + soft_D - soft_vote(untrained_VD, method.alphabet)
     if counted.late:
         soft_D = with_late(method, state, soft_D, len(counted.clients), counted.late)
+    if (method.counts == "changes" or counted.late) and not method.carries:  # a rest has to be added before
+        soft_D = soft_D.clamp(-1, 1)
     if method.bounds:
         weight_K = counted.weights
         soft_D = method.influence(method.soft(state), soft_D, float(weight_K.sum().square() / weight_K.square().sum()))
@@ -177,7 +189,7 @@ def deployed(method: FedVote, state: State, key: Key, counted: Counted, soft_D: 
         hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
         recent = {"recent": hard_VD}
     if method.bounds or method.counts == "changes" or counted.late:  # the soft vote has more than this round's votes
-        return {"plurality": THRESHOLD[method.alphabet](soft_D), **recent}
+        return {"plurality": likelier(soft_D, method.alphabet, key), **recent}
     # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
     return {"plurality": plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)), **recent}
 
@@ -220,11 +232,24 @@ def tally_of_untrained(method: FedVote, state: State, key: Key, counted: Counted
     return total_VD
 
 
-def _rounded(method: FedVote, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
-    """The soft vote as levels, and the number of levels: `every` one that it has, or the few that are asked for."""
-    if not method.levels or every < method.levels:
-        return to_level(soft_D, every), every
-    return method.soft_levels.round(soft_D, key), method.levels
+def likelier(soft_D: Tensor, alphabet: Alphabet, key: Key) -> Tensor:
+    """The likelier vote of each soft vote, ties broken at random: sums of floats are equal up to their last bits."""
+    random_D = torch.rand(soft_D.shape, generator=key.torch("tie", soft_D.device), device=soft_D.device)
+    return THRESHOLD[alphabet](soft_D + TIE * (2 * random_D - 1))
+
+
+def _rounded(method: FedVote, state: State, soft_D: Tensor, every: int, key: Key) -> tuple[Tensor, int]:
+    """The soft vote as levels, and the number of levels: `every` one that votes have, or the few that are asked for.
+
+    If an earlier round had more or fewer voters, a soft vote that changes have moved lies between the levels of this
+    round's votes. It is then rounded at random: a client alone would leave nothing of it but the sign.
+    """
+    changes, held = method.counts == "changes", int(state["levels"]) + 1
+    if method.levels and (method.levels <= every or changes):
+        return method.soft_levels.round(soft_D, key), method.levels
+    if changes and held != every and method.grid not in (held, every):
+        return replace(method.soft_levels, number=every, rounding="random", spacing="even").round(soft_D, key), every
+    return to_level(soft_D, every), every
 
 
 def levels_of(method: FedVote, counted: Counted) -> int:

@@ -136,9 +136,9 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
     if share >= LARGE:
         names = some([layer.name for layer in frozen])
         found.append(
-            f"{names} ({share:.0%} of all weights): float, not trained, which is the default, since frozen last layers "
-            "did as well. To train: method.train_float=true, in a program FedVote(train_float=True); to vote: "
-            "model.vote, in a program vote=[...]"
+            f"{names} ({share:.0%} of all weights): float, and by default not trained. To train: "
+            "method.train_float=true, in a program FedVote(train_float=True); to vote: model.vote, in a program "
+            "vote=[...]"
         )
     if moved := [layer.name for layer in layers if layer.role == MOVED]:
         found.append(f"{some(moved)}: requires_grad is False, but the method moves every weight")
@@ -153,7 +153,10 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
             'model.start=given, in a program start="given", keeps them'
         )
     if network.drops_norms:
-        found.append('batch norm loses its parameters: model.start=given, in a program start="given", keeps them')
+        found.append(
+            "batch norm trains without its scale and shift, as in the paper: model.start=given, in a program "
+            'start="given", keeps them'
+        )
     if not network.stackable:
         found.append(
             "clients train one at a time, since this network or its loss cannot run as a stack of clients: rounds are "

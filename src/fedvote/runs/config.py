@@ -72,7 +72,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    name: str = "digits-cnn"  # a network, or your own as FILE.py:NAME
+    name: str = "digits-cnn"  # a network, or FILE.py:NAME, a function of an input's shape and the number of classes
     keep_float: tuple[str, ...] | None = None  # layers that stay float, not voted on; not given: the last layer
     vote: tuple[str, ...] = ()  # further weights to vote on, such as attention.in_proj_weight
     start: str = "seed"  # the seed draws the initial weights; "given": as the network has them; or a file of weights

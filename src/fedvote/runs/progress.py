@@ -118,10 +118,10 @@ def traffic_text(up: float, down: float) -> str:
 
 
 def _size(nbytes: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if nbytes >= 0.1 * size:
-            return f"{nbytes / size:.4g} {unit}"
-    return f"{nbytes / 1e3:.4g} kB"
+    unit, size = next(((unit, size) for unit, size in (("GB", 1e9), ("MB", 1e6)) if nbytes >= 0.1 * size), ("kB", 1e3))
+    number = nbytes / size
+    places = max(0, 4 - len(str(int(number))))  # four digits, zeros too: a column of numbers does not jump
+    return f"{number:.{places}f} {unit}"
 
 
 def _seconds(seconds: float) -> str:

@@ -32,6 +32,13 @@ METHODS = {
     ),
     "fedavg": ("method=fedavg",),
     "few levels": ("method.levels=3", "method.level_rounding=random", "federation.cohort=3", "rounds=4"),
+    "changes, carried": (
+        "method.counts=changes",
+        "method.levels=5",
+        "method.level_rounding=carry",
+        "federation.cohort=3",
+        "rounds=4",
+    ),
     "few steps": ("method=fedavg", "method.down_levels=3", "federation.cohort=3", "rounds=4"),
     "client memory": ("method=signum",),
     "votes of a cohort": ("federation.cohort=2", "rounds=4"),

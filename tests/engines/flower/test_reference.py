@@ -1,13 +1,22 @@
-"""A client that has the last broadcast is sent what changed; one that says it has not is sent the whole."""
+"""A client that has the last broadcast is sent what changed; one that has not is sent the whole.
+
+The whole builds on the start that the seed makes, except for clients that say that they make another one.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from flwr.app import Message
 
+from fedvote import FedVote
+from fedvote.engines.flower import mailbox as mail
+from fedvote.engines.flower.asking import Asker
+from fedvote.engines.flower.hearing import hear
+from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.replies import Refusal, read_reply
 from fedvote.engines.flower.tasks import read_task
 from fedvote.rounds import Round
@@ -63,6 +72,7 @@ def test_a_machine_that_makes_another_start_of_the_seed_is_sent_the_whole(
     def elsewhere(*arguments: Any) -> Any:
         return {name: value + 1 for name, value in (reference(*arguments) or {}).items()}
 
+    # the start itself may be the same: it is always made on a CPU
     def other_machine(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         with monkeypatch.context() as patch:
             patch.setattr(Round, "reference", elsewhere)
@@ -76,13 +86,51 @@ def test_a_machine_that_makes_another_start_of_the_seed_is_sent_the_whole(
     assert broadcast_bytes(grid, 1)[3] > 10 * broadcast_bytes(grid, 1)[0] and other["loss"] == plain["loss"]
 
 
+@pytest.mark.parametrize("method", ["fedvote", "fedvote method.levels=3"])
+def test_a_machine_that_makes_another_start_is_found_out_once(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here by a client that forgets all broadcasts, so that every whole one would build on the start."""
+    start, refused = FedVote.start_level, list[int]()
+
+    def other_machine(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        with monkeypatch.context() as patch:
+            patch.setattr(FedVote, "start_level", lambda *arguments: start(*arguments).flip(0))
+            reply = grid.turn(node, message)
+        grid.contexts[node].state.array_records.clear()
+        if read_reply(reply) == Refusal("no-reference"):
+            refused.append(int(message.metadata.group_id))
+        return [(1.0, reply)]
+
+    grid = grid_of(4)
+    settings = "rounds=3", *f"method={method}".split()
+    others = run(tmp_path / "other", {3: other_machine}, *settings, grid=grid)
+    for other, plain in zip(others, run(tmp_path / "plain", {}, *settings), strict=True):
+        assert other["counted"] == [0, 1, 2, 3] and "failed" not in other and other["loss"] == plain["loss"]
+    # the last broadcast and the start in round 2; later the last broadcast alone
+    assert refused == [2, 2, 3]
+
+
+def test_only_the_first_refusal_of_this_rounds_task_says_that_a_client_makes_another_start() -> None:
+    mailbox, poll = Mock(), Poll(2, [0, 1, 2, 3], small().flower, lambda *_: None)
+    mailbox.collect.return_value = [
+        mail.Reply(mail.Request(1, 0), Refusal("no-reference")),
+        mail.Reply(mail.Request(2, 1), Refusal("no-reference"), repeated=True),
+        mail.Reply(mail.Request(2, 2), Refusal("no-problem")),
+        mail.Reply(mail.Request(2, 3), Refusal("no-reference")),
+    ]
+    asker = Asker(mailbox, PROBLEM, 60.0)
+    assert not hear(mailbox, poll, Mock(), asker, Mock())
+    assert asker.other_start == {3}
+
+
 def test_who_says_for_ever_that_it_cannot_read_is_sent_the_whole_once(tmp_path: Path) -> None:
     grid = grid_of(4)
     for record in run(tmp_path, {2: refuses(Refusal("no-reference"))}, grid=grid):
         assert record["counted"] == [0, 1, 3]
         assert record["failed"][2] == "it does not have the broadcast that its task builds on"
     asked = sum(message.metadata.dst_node_id == number(grid, 2) for message in grid.sent)
-    assert asked == 2 + 1 + 1  # in the first round twice, and the whole at once after that
+    assert asked == 3 + 1 + 1  # in the first round three times, and the whole at once after that
 
 
 @pytest.mark.parametrize(
@@ -105,15 +153,15 @@ def lacks_reference(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
 
 def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Path) -> None:
     """What nodes keep may have ended with the run that it was kept for."""
-    config = small("rounds=2")
+    config = small("rounds=3")
     first = elect(config, grid_of(4), tmp_path / "killed")
-    next(first)
+    assert [next(first).round, next(first).round] == [1, 2]
     first.close()
     grid, whole = grid_of(4), grid_of(4)
     (rest,) = elect(config, grid, tmp_path / "killed")
     *_, last = elect(config, whole, tmp_path / "whole")
     assert len(grid.sent) == 4 and rest.record["counted"] == [0, 1, 2, 3]
-    assert min(broadcast_bytes(grid, 2).values()) > max(broadcast_bytes(whole, 2).values())
+    assert min(broadcast_bytes(grid, 3).values()) > max(broadcast_bytes(whole, 3).values())
     assert_same(rest.state, last.state)
 
 

@@ -15,7 +15,7 @@ from fedvote.errors import ConfigError
 
 @dataclass(frozen=True)
 class Cutout(Augmentation):
-    """A square of every image becomes zero, which is the mean of scaled inputs; part of it may lie outside."""
+    """Cutout: a square of every image becomes zero, the mean of scaled inputs; part of it may lie outside."""
 
     pixels: int = 16  # a side of the square; 16 suits images of 32 x 32
     draws: ClassVar[int] = 2

@@ -18,7 +18,7 @@ DEVIATION = (4 * (256**2 - 1) / 12) ** 0.5  # of the sum of four random bytes
 
 @dataclass(frozen=True)
 class Noise(Augmentation):
-    """The noise is a sum of four random bytes: nearly normal, and the same on every device."""
+    """Noise: every feature is moved by a sum of four random bytes: nearly normal, the same on every device."""
 
     deviation: float = 0.1  # standard deviation, in units of the scaled inputs
 

@@ -16,7 +16,7 @@ from fedvote.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rotation(Augmentation):
-    """Pixels between the image's own are interpolated; those from outside are as at the nearest edge."""
+    """Rotation: an image is turned by a small random angle; pixels from outside are as at the nearest edge."""
 
     degrees: float = 10.0  # the largest angle, either way
 

@@ -23,11 +23,12 @@ class Asker:
     problem: Problem
     deadline: float  # seconds
     holders: set[int] = field(default_factory=set)  # clients that have the last broadcast, since their ballots counted
+    other_start: set[int] = field(default_factory=set)  # clients that make another start of the seed than the server
 
     def ask(self, poll: Poll, round: ServerRound, online: Mapping[int, int]) -> None:
         """Send a task to every client that is online, may still vote, and has no task yet."""
         for client in sorted((poll.askable() & online.keys()) - self.mailbox.awaited(poll.round)):
-            broadcast = round.broadcast(client in self.holders)
+            broadcast = round.broadcast(client in self.holders, client not in self.other_start)
             ttl = time_to_live(self.deadline, poll.failures[client])
             opening = round.opening(client)
             task = Task(self.problem, poll.round, client, broadcast, round.secret(client), opening)
@@ -38,10 +39,16 @@ class Asker:
                 poll.note_failure(client, str(error), retry=True)
 
     def lacks_reference(self, client: int) -> bool:
-        """Send this client the whole broadcast from now on; False if it already got the whole one."""
-        was_holder = client in self.holders
-        self.holders.discard(client)
-        return was_holder
+        """Send this client broadcasts that build on less; False if its last one built on nothing.
+
+        Without the last broadcast it is sent the whole one. If it cannot read that, it makes another start of the seed.
+        """
+        if client in self.holders:
+            self.holders.remove(client)
+            return True
+        was_known = client in self.other_start
+        self.other_start.add(client)
+        return not was_known
 
 
 def time_to_live(deadline: float, failures: int) -> float:

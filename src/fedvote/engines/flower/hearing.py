@@ -16,7 +16,7 @@ def hear(mailbox: Mailbox, poll: Poll, reader: Reader, asker: Asker, attendance:
     ballots = [(reply.request.client, reply.outcome) for reply in replies if poll.may_count(reply)]
     reader.ahead([(ballot.frame, client) for client, ballot in ballots if isinstance(ballot, Ballot)])
     for reply in replies:
-        retry = _is_worth_a_retry(reply, asker)
+        retry = not reply.repeated and reply.request.round == poll.round and _is_worth_a_retry(reply, asker)
         if retry:
             attendance.look_again()  # the client's node may be gone
         counts |= poll.take(reply, retry)
@@ -31,6 +31,6 @@ def _is_worth_a_retry(reply: Reply, asker: Asker) -> bool:
         case Refusal(code="no-reference"):
             return asker.lacks_reference(reply.request.client)
         case Refusal(code="no-problem"):
-            asker.lacks_reference(reply.request.client)  # both lie in one state, so it has lost both
+            asker.holders.discard(reply.request.client)  # both lie in one state, so it has lost both
             return not reply.request.whole
     return False

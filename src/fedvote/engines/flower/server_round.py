@@ -38,9 +38,14 @@ class ServerRound:
     def cohort(self) -> list[int]:
         return self.federation.cohort(self.number)
 
-    def broadcast(self, holds_reference: bool) -> bytes:
-        """The frame for a client: short if it holds the reference, which is the last broadcast, else whole."""
-        return self._changes if holds_reference else self._whole
+    def broadcast(self, holds_reference: bool, same_start: bool = True) -> bytes:
+        """The frame for a client: the change since the last broadcast, if it holds that, else the whole.
+
+        `same_start`: whether the client makes the same start of the seed as the server; the whole is then shorter.
+        """
+        if holds_reference:
+            return self._changes
+        return self._since_start if same_start else self._whole
 
     def secret(self, client: int) -> bytes:
         """The secret that the server shares with this client alone; empty if the client rounds by its own numbers."""
@@ -82,14 +87,18 @@ class ServerRound:
             return closed, self.evaluate(Snapshot(self.number, closed.state, {}))
 
     @cached_property
-    def _whole(self) -> bytes:
+    def _since_start(self) -> bytes:
         return self._written(None)
+
+    @cached_property
+    def _whole(self) -> bytes:
+        return self._written(None, same_start=False)
 
     @cached_property
     def _changes(self) -> bytes:
         return self._written(self.round.reference(self.before))
 
-    def _written(self, reference: Message | None) -> bytes:
+    def _written(self, reference: Message | None, same_start: bool = True) -> bytes:
         with repeatable():
-            (frame,) = frames(self.round.broadcast(self.before, reference))
+            (frame,) = frames(self.round.broadcast(self.before, reference, same_start))
             return frame

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from fedvote.core import Message, State
 from fedvote.errors import WireError
@@ -23,3 +24,14 @@ def broadcast(
             raise WireError(sent[holds].refusal)
     down = next(iter(sent.values())).message if sent else {}
     return down, lambda: sum(sent[client in holders].nbytes for client in cohort)
+
+
+def answered(record: Mapping[str, Any]) -> list[int]:
+    """The clients that have the broadcast of a round, by its record. A client whose message was refused has not.
+
+    Over a network, the server sends such a client the whole broadcast: a turn that failed keeps nothing.
+    """
+    if "counted" in record:  # of a round over a network
+        return list(record["counted"])
+    refused = {int(client) for client in record.get("refused", ())}  # numbers in a process, texts in a file
+    return [client for client in record.get("clients", ()) if client not in refused]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fedvote.core import Dataset, Examples
 from fedvote.data.augment import Augmentation
-from fedvote.engines.simulate.broadcast import broadcast
+from fedvote.engines.simulate.broadcast import answered, broadcast
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import DrawAhead
 from fedvote.engines.simulate.secret_round import close_unseen, private
@@ -161,7 +161,7 @@ class Simulation:
         carry = CARRIERS[federation.plan.engine.wire]
         orders = ahead.of(key.round)
         cohort = list(orders)
-        before = last.record.get("clients", ()) if last.round else cohort  # all know the first reference: the seed's
+        before = answered(last.record) if last.round else cohort  # all know the first reference: the seed's
         down, downlink_bytes = broadcast(round, last.state, cohort, before, carry)
         memory = {name: values.clone() for name, values in last.memory.items()}
         deliveries: dict[int, Delivery] = {}
@@ -193,9 +193,10 @@ class Simulation:
             closed, sent = round.close(last.state, deliveries), None
 
         def count_bytes() -> dict[str, float]:
-            up = sent.up if sent else sum(delivery.nbytes for delivery in deliveries.values())
+            lengths = [delivery.nbytes for delivery in deliveries.values()]
+            up, senders = (sent.up, len(cohort)) if sent else (sum(lengths), sum(map(bool, lengths)))
             down = downlink_bytes() + (sent.down if sent else 0)
-            return traffic(up, down, len(cohort), len(cohort), federation.weights_sent)
+            return traffic(up, down, senders, len(cohort), federation.weights_sent)
 
         record = {
             "clients": cohort,

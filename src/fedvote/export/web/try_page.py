@@ -95,7 +95,7 @@ def heading(title: str, votes: int, facts: Mapping[str, str]) -> Html:
 
 def tiles(network: Deployed, votes: int, nbytes: int, metric: tuple[str, str] | None) -> Html:
     weights = sum(weight.numel() for weight in network.network.parameters())
-    as_floats = f"its weights as float32: {weights * 4 / 1000:,.1f} kB"
+    as_floats = f"as ONNX; its weights as float32: {weights * 4 / 1000:,.1f} kB"
     shown = [
         tile("size of the network", f"{nbytes / 1000:,.1f} kB", as_floats),
         tile("weights", f"{weights:,}", f"{votes:,} of them votes" if votes else "all of them floats"),

@@ -23,6 +23,7 @@ from fedvote.runs.sweep import in_order
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.studies.bench.counting_proxy import CountingProxy
 from fedvote.studies.experiments.broadcast_levels import LEVELS
+from fedvote.studies.experiments.compared_methods import ROUNDED
 from fedvote.studies.rows import Rows, chosen
 
 NODES, TARGET = 4, 0.84
@@ -41,9 +42,9 @@ CONTENDERS: dict[str, tuple[str, ...]] = {
     "FedVote, 5 levels": (*LEVELS["5 carried, changes"], *VOTES),
     "FedVote, all levels": VOTES,
     "FedPAQ": ("method=fedpaq", "method.bucket=512", *FLOAT),
-    "FedPAQ, rounded down": ("method=fedpaq", "method.bucket=512", "method.down_levels=3", *FLOAT),
+    "FedPAQ, rounded down": ("method=fedpaq", "method.bucket=512", *ROUNDED, *FLOAT),
     "FedAvg": ("method=fedavg", *FLOAT),
-    "FedAvg, rounded down": ("method=fedavg", "method.down_levels=3", *FLOAT),
+    "FedAvg, rounded down": ("method=fedavg", *ROUNDED, *FLOAT),
 }
 
 
