@@ -37,11 +37,16 @@ def find(browser: Any, selector: str) -> Any:
     return browser.find_element("css selector", selector)
 
 
-def hover(browser: Any, selector: str) -> str:
-    plot = find(browser, selector)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
-    # Scrolling hides the tooltip, and the page hears of it a frame later: let that frame pass first.
+def in_view(browser: Any, selector: str) -> Any:
+    """An element in the middle of the window. Scrolling hides the tooltip a frame later: that frame has passed."""
+    found = find(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
     browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    return found
+
+
+def hover(browser: Any, selector: str) -> str:
+    plot = in_view(browser, selector)
     webdriver.ActionChains(browser).move_to_element(plot).perform()
     return str(find(browser, "#tip").text)
 
@@ -150,15 +155,14 @@ def test_a_table_sorts_by_any_column_by_click_and_by_key(browser: Any, make_run:
 def test_arrow_keys_go_from_round_to_round_and_from_cell_to_cell(browser: Any, make_run: MakeRun) -> None:
     open_report(browser, make_run(clients=3, classes=3))
     keys, tip = webdriver.Keys, find(browser, "#tip")
-    lines, heat = find(browser, ".plot"), find(browser, ".heat .plot")
+    lines = in_view(browser, ".plot")
     lines.send_keys(keys.ARROW_RIGHT)
     assert tip.text.startswith("round 1\n")
     lines.send_keys(keys.ARROW_RIGHT, keys.ARROW_RIGHT, keys.ARROW_LEFT)
     assert tip.text.startswith("round 2\n")
     lines.send_keys(keys.ESCAPE)
     assert not tip.is_displayed()
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", heat)
-    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    heat = in_view(browser, ".heat .plot")
     heat.send_keys(keys.ARROW_DOWN)
     heat.send_keys(keys.ARROW_DOWN, keys.ARROW_RIGHT)
     assert tip.text.startswith("client 1 \N{MIDDLE DOT} class 1\n")
