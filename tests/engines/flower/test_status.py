@@ -36,7 +36,7 @@ def test_every_client_has_its_last_vote_and_its_failures(folder: Path) -> None:
 
 
 def test_one_sentence_says_how_the_run_stands(folder: Path) -> None:
-    said = "closed 30 s ago with 2 of 3 ballots, accuracy 75.0%; frames so far: up 0.4 MB, down 0.1 MB"
+    said = "closed 30 s ago with 2 of 3 ballots, accuracy 75.0%; frames so far: up 0.400 MB, down 0.100 MB"
     assert headline(folder, now=1030) == f"round 3, {said}"
     (folder / "config.toml").write_text("rounds = 5\n")
     assert headline(folder, now=1030) == f"round 3 of 5, {said}"
