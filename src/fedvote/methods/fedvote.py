@@ -263,7 +263,7 @@ class FedVote(Method):
         return self.soft_levels.value(message["level"], int(message["levels"]) + 1)
 
     def held(self, state: State) -> Tensor:
-        """2 p - 1, to which the server adds changes: as it is, or clipped, as the rest that is carried was reckoned."""
+        """The 2 p - 1 that changes are added to; clipped if a rest is carried, which is what the clipped one lacks."""
         return self.soft(state) if self.carries else self.broadcast_soft(state)
 
     @property

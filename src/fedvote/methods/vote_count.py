@@ -233,7 +233,7 @@ def tally_of_untrained(method: FedVote, state: State, key: Key, counted: Counted
 
 
 def likelier(soft_D: Tensor, alphabet: Alphabet, key: Key) -> Tensor:
-    """The likelier vote of each soft vote, ties broken at random: sums of floats are equal up to their last bits."""
+    """The likelier vote of each soft vote. Ties are broken at random; sums of floats miss them by their last bits."""
     random_D = torch.rand(soft_D.shape, generator=key.torch("tie", soft_D.device), device=soft_D.device)
     return THRESHOLD[alphabet](soft_D + TIE * (2 * random_D - 1))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fedvote.report.heat import HeatMap, heat_map
+from fedvote.report.left_out import in_order
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import percent
 from fedvote.report.run_page import Clients, Run, number
@@ -42,7 +43,7 @@ def data_map(clients: Clients | None) -> Html:
 def vote_weights(run: Run) -> Html | None:
     """A map of vote weights by client and round; None if the run has none."""
     weights = [(str(record["round"]), record.get("vote_weight") or {}) for record in run.rounds]
-    clients = sorted({client for _, row in weights for client in row}, key=lambda name: (len(name), name))
+    clients = sorted({client for _, row in weights for client in row}, key=in_order)
     if not clients:
         return None
     heat = HeatMap(
