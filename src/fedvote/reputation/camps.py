@@ -177,11 +177,13 @@ def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
         if len(each) > 1:
             each.append((torch.stack(works).sum(0), torch.stack(squares).sum(0)))
         for work_n, square_n in each:
-            work_n = work_n.clamp_min(1e-12)
+            # sum t^2 / sum t: a usual innovation, added to all, since none at all has no logarithm
+            worked_n = work_n > 0
+            one = float((square_n / work_n)[worked_n].median()) if bool(worked_n.any()) else 1.0
 
             # innovations are independent, so the variance of sum t is sum t^2; relative to (sum t)^2
-            noise = float((square_n.sqrt() / work_n).median())
-            yield Line(work_n.log(), max(EQUAL[power], noise))
+            noise = float(((square_n + one**2).sqrt() / (work_n + one)).median())
+            yield Line((work_n + one).log(), max(EQUAL[power], noise))
 
 
 def cosines(gram_KK: Tensor) -> Tensor:

@@ -3,8 +3,10 @@
 Let B = e t be the jumps of a ballot.
 
 Numbers: client i's rounding of the broadcast, r_i, minus its mean 2 p - 1, is independent of every other honest ballot.
-The sum of B_j (r_i - 2 p + 1) then has mean 0 and variance sum B_j^2 Var(r_i). Copied votes make it large. Nobody can
-make an honest ballot look like a copy: the server draws r_i itself.
+The sum x of B_j (r_i - 2 p + 1) then has mean 0 and variance V = sum B_j^2 Var(r_i). Copied votes make it large. Nobody
+can make an honest ballot look like a copy: the server draws r_i itself. Where the broadcast is nearly decided, a single
+term, b at most, can exceed many standard deviations. So V + b x / 3 takes the place of V (Bernstein's inequality: x is
+more than z times its root with a chance of at most exp(-z^2 / 2)).
 
 Jumps: votes that disagree with their sender's numbers pass that test. Where two honest ballots have the same
 innovation, each jump is a part of an honest change. A copier has not trained for the vote that it copied: its jump is
@@ -22,7 +24,7 @@ from torch import Tensor
 from fedvote.reputation.innovations import Part
 from fedvote.reputation.row_products import ROWS, Prepare, in_blocks, row_products
 
-COPIED = 5.0  # standard deviations above chance that mark a copy; chance reaches them once in 3.5 million
+COPIED = 5.0  # standard deviations above chance that mark a copy; chance reaches them once in 270,000, or less
 
 
 def copies(found: Sequence[Part]) -> Tensor:
@@ -39,7 +41,8 @@ def robbed(found: Sequence[Part], camp: Tensor) -> Tensor:
 def by_numbers(found: Sequence[Part]) -> Tensor:
     """(K, K) how much each ballot goes with each client's random numbers, in standard deviations above chance."""
     K = len(found[0].jumps_Kn)
-    total_KK, variance_K1 = torch.zeros((K, K), dtype=torch.float64), torch.zeros((K, 1), dtype=torch.float64)
+    total_KK = torch.zeros((K, K), dtype=torch.float64)
+    variance_K1, largest_K1 = (torch.zeros((K, 1), dtype=torch.float64) for _ in range(2))
     for part in found:
         soft_n, jumps_Kn = part.soft_n, part.jumps_Kn
 
@@ -51,7 +54,14 @@ def by_numbers(found: Sequence[Part]) -> Tensor:
         variance_n = variance(soft_n, part.rounded_Kn)
         squares_K = torch.cat([rows_bn.square() @ variance_n for rows_bn in jumps_Kn.split(ROWS)])
         variance_K1 += squares_K.double().cpu()[:, None]
-    return total_KK / variance_K1.clamp_min(1e-12).sqrt()
+
+        # |B_j (r_i - 2 p + 1)| <= |B_j| (1 + |2 p - 1|)
+        terms_K = torch.cat([(rows_bn.abs() * (1 + soft_n.abs())).amax(1) for rows_bn in jumps_Kn.split(ROWS)])
+        largest_K1 = largest_K1.maximum(terms_K.double().cpu()[:, None])
+
+    # x / sqrt(V + b x / 3)
+    deviation_KK = (variance_K1 + largest_K1 * total_KK.clamp_min(0) / 3).clamp_min(1e-12).sqrt()
+    return total_KK / deviation_KK
 
 
 def variance(soft_n: Tensor, rounded_Kn: Tensor) -> Tensor:

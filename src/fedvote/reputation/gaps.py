@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
 FAR = 2.5  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
@@ -55,12 +56,20 @@ def widest_gap(line: Line, heads_K: Tensor, half: float, need: float) -> Gap:
 
 
 def spreads(places_K: Tensor) -> Tensor:
-    """(K,) the standard deviation of the first n positions, for n = 1 .. K."""
-    n_K = torch.arange(1, len(places_K) + 1, dtype=places_K.dtype)
-    sum_K, square_K = running_sum(places_K), running_sum(places_K.square())
+    """(K,) the standard deviation of the first n positions, in ascending order, about their median, for n = 1 .. K.
 
-    # (sum x^2 - (sum x)^2 / n) / (n - 1)
-    return ((square_K - sum_K.square() / n_K) / (n_K - 1).clamp_min(1)).clamp_min(0).sqrt()
+    Only positions from the median on count. Nobody is left out for too little work, so an attacker far below all others
+    would risk nothing, and would make every gap above the honest ballots look narrow.
+    """
+    n_K = torch.arange(1, len(places_K) + 1)
+    low_K = n_K // 2
+    median_K = (places_K[(n_K - 1) // 2] + places_K[low_K]) / 2
+    sums = (running_sum(pad(x_K, (1, 0))) for x_K in (places_K, places_K.square()))
+    sum_K, square_K = (each[n_K] - each[low_K] for each in sums)
+
+    # sum (x - median)^2 / count
+    total_K = square_K - 2 * median_K * sum_K + (n_K - low_K) * median_K.square()
+    return (total_K / (n_K - low_K)).clamp_min(0).sqrt()
 
 
 def running_sum(x: Tensor) -> Tensor:

@@ -101,10 +101,10 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
         return None
     alike_KK = pairs.alike_nn[inside][:, inside]
     order_K = disputed_direction(alike_KK).argsort()
-    share, cut = explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : K - FEWEST_MEMBERS].max(0)
-    split = int(cut) + FEWEST_MEMBERS
-    sides = order_K[:split].sort().values, order_K[split:].sort().values
-    if share < EXPLAINED[0] + EXPLAINED[1] / K or not disagree(alike_KK, *sides):
+    cut = int(explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : K - FEWEST_MEMBERS].argmax())
+    in_first_K = torch.zeros(K, dtype=torch.bool).index_fill(0, order_K[: cut + FEWEST_MEMBERS], True)
+    sides = loyal_camps(alike_KK, in_first_K)
+    if min(map(len, sides)) < FEWEST_MEMBERS or not disagree(alike_KK, *sides):
         return None
     one, other = (inside[side] for side in sides)
     return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
@@ -139,11 +139,26 @@ def explained(alike_KK: Tensor) -> Tensor:
     return gained_n / (squares - total.square() / count).clamp_min(1e-12)
 
 
+def loyal_camps(alike_KK: Tensor, in_first_K: Tensor) -> tuple[Tensor, Tensor]:
+    """The members of both camps, after each ballot has joined the camp with which it agrees more.
+
+    A ballot between the camps cannot keep them from being told apart.
+    """
+    pairs_KK = alike_KK.clone().fill_diagonal_(0)
+    for _ in range(len(in_first_K)):
+        one_K, other_K = in_first_K.double(), (~in_first_K).double()
+
+        # mean agreement with the other members of a camp
+        with_one_K, with_other_K = (pairs_KK @ c_K / (c_K.sum() - c_K).clamp_min(1) for c_K in (one_K, other_K))
+        if torch.equal(with_one_K > with_other_K, in_first_K):
+            break
+        in_first_K = with_one_K > with_other_K
+    return in_first_K.nonzero()[:, 0], (~in_first_K).nonzero()[:, 0]
+
+
 def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
-    """Whether two camps pull against each other, and every ballot agrees more with its own camp than with the other."""
+    """Whether two camps pull against each other, and explain how ballots agree."""
+    K, order_K = len(alike_KK), torch.cat([camp, others])
+    share = float(explained(alike_KK[order_K][:, order_K])[len(camp) - 1])
     between_mn = alike_KK[camp][:, others]
-    within_m, within_n = (
-        (alike_KK[own][:, own].sum(1) - alike_KK.diagonal()[own]) / (len(own) - 1) for own in (camp, others)
-    )
-    margins = torch.cat([within_m - between_mn.mean(1), within_n - between_mn.mean(0)])
-    return float(between_mn.mean()) < 0 and float(margins.min()) > 0
+    return share >= EXPLAINED[0] + EXPLAINED[1] / K and float(between_mn.mean()) < 0

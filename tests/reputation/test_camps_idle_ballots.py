@@ -1,0 +1,60 @@
+"""Ballots with few innovations, or none: they neither hide attackers, nor cost an honest client its vote."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedvote.quantize import BINARY, round_by_shared_random
+from fedvote.randomness import Key
+from fedvote.reputation import Ballots, Camps
+from tests.reputation.cast_ballots import ATTACKS, SEEDS, SOFT, Attack, N, attacked, judged, weights_without
+
+HOSTILE = range(16, N)
+
+
+def with_idle(votes_KD: Tensor, idle: int, round: int, seed: int) -> Tensor:
+    """The last clients vote as if they had learned nothing: they have no innovation."""
+    keys = [Key(seed, round, client) for client in range(N - idle, N)]
+    return torch.cat([votes_KD[: N - idle], round_by_shared_random(SOFT.expand(idle, -1), BINARY, keys)])
+
+
+@SEEDS
+@pytest.mark.parametrize("idle", [1, 3, 7])
+@pytest.mark.parametrize(
+    "attack", [ATTACKS["inverse"], ATTACKS["opposite"], None], ids=["inverse", "opposite", "labels"]
+)
+def test_attackers_without_innovations_hide_none_of_the_others(attack: Attack | None, idle: int, seed: int) -> None:
+    """Fifteen of 31. The idle ones may count: they add nothing to the broadcast."""
+    memory = Camps().init(N)
+    for round in (1, 2, 3):
+        votes_KD = with_idle(attacked(attack, HOSTILE, round, seed), idle, round, seed)
+        verdict = judged(memory, votes_KD, range(N), round, seed)
+        memory = verdict.memory
+    kept_K = verdict.soft_K > 0
+    assert torch.equal(kept_K[: N - idle], weights_without(HOSTILE)[: N - idle] > 0)
+
+
+def honest_votes(soft_D: Tensor, step: float, seed: int) -> Tensor:
+    generator = Key(seed).torch("steps")
+    moved_KD = soft_D + step * torch.randn(N, len(soft_D), generator=generator)
+    return round_by_shared_random(moved_KD.clamp(-1, 1), BINARY, [Key(seed, 1, client) for client in range(N)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_innovation_in_a_small_layer_is_no_forgery(seed: int) -> None:
+    """Most clients have no innovation in a layer of a few decided weights; some have one or two."""
+    soft_D = torch.where(torch.arange(4000) < 8, 0.99, SOFT[:4000])
+    votes_KD = honest_votes(soft_D, 0.05, seed)
+    assert 0 < int((votes_KD[:, :8] < 0).any(1).sum()) < N / 2
+    ballots = Ballots(votes_KD, torch.arange(N), soft_D, BINARY, (8, 3992))
+    assert torch.equal(Camps().judge(Camps().init(N), ballots, Key(seed, 1)).soft_K, torch.ones(N))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_coincidences_on_decided_weights_are_no_copies(seed: int) -> None:
+    """A broadcast of two levels: a client's rounding departs from it in one weight of a thousand."""
+    soft_D = 0.998 * SOFT.sign()
+    ballots = Ballots(honest_votes(soft_D, 0.06, seed), torch.arange(N), soft_D, BINARY)
+    assert torch.equal(Camps().judge(Camps().init(N), ballots, Key(seed, 1)).soft_K, torch.ones(N))
