@@ -114,3 +114,17 @@ def test_opponents_who_copy_an_honest_client_cannot_make_it_the_majority_of_thei
         verdict = judged(memory, votes_KD, range(N), round, seed)
         memory = verdict.memory
         assert torch.equal(verdict.soft_K > 0, weights_without(range(16, N)) > 0)
+
+
+@SEEDS
+@pytest.mark.parametrize("hostile", [5, 10, 15])
+def test_attackers_who_push_the_same_weights_have_no_vote(hostile: int, seed: int) -> None:
+    """They round by their own numbers. They have fewer innovations than others, with no longer jumps in all."""
+    generator = Key(8, seed).torch("push")
+    moved_KD = SOFT + 0.15 * torch.randn(N, D, generator=generator)
+    lots_D = torch.rand(D, generator=generator)
+    moved_KD[N - hostile :] = SOFT + torch.where(lots_D < 0.05, 0.5, torch.where(lots_D < 0.1, -0.5, 0.0))
+    keys = [Key(seed, 1, client) for client in range(N)]
+    votes_KD = round_by_shared_random(moved_KD.clamp(-1, 1), BINARY, keys)
+    verdict = judged(Camps().init(N), votes_KD, range(N), seed=seed)
+    assert torch.equal(verdict.soft_K, weights_without(range(N - hostile, N)))

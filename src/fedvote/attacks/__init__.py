@@ -6,8 +6,10 @@ from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.backdoor import Backdoor
 from fedvote.attacks.colluders import Colluders
+from fedvote.attacks.common_push import CommonPush
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
+from fedvote.attacks.idle import Idle
 from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse
@@ -31,6 +33,7 @@ ATTACKS: dict[str, type[Attack]] = {
     **SINGLE,
     "colluders": Colluders,
     "part-time": PartTime,
+    "idle": Idle,
     "team": Team,
     "backdoor": Backdoor,
     "rotated": Rotated,
@@ -43,8 +46,10 @@ __all__ = [
     "Attack",
     "Backdoor",
     "Colluders",
+    "CommonPush",
     "Copycat",
     "DisagreeingCopycat",
+    "Idle",
     "InnerProduct",
     "Insider",
     "Inverse",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedvote.attacks.a_little_is_enough import ALittleIsEnough
 from fedvote.attacks.attack import Attack
+from fedvote.attacks.common_push import CommonPush
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
 from fedvote.attacks.inner_product import InnerProduct
@@ -39,4 +40,5 @@ SINGLE: dict[str, type[Attack]] = {
     "ladder": Ladder,
     "vulnerable-votes": VulnerableVotes,
     "insider": Insider,
+    "common-push": CommonPush,
 }

@@ -7,6 +7,8 @@ out, with all their votes, in this order:
 - forgers: ballots with far more work than the majority's. Work is the number of innovations, and the sum of their
   jumps, in the whole ballot, in each layer, and in blocks of large layers. Honest clients work about equally much. The
   more lines, the wider the gap has to be. The test repeats: attackers can be of many kinds;
+- conspirators: ballots that agree with all others far more than the majority's do, on the same lines. Honest clients
+  learn from different examples. Attackers who push all the same weights agree with each other more than that;
 - opponents (opposition.py): the smaller of two camps that pull against each other, round after round. If the members
   of the larger one have robbed some of their own of their votes, they are left out instead.
 
@@ -29,6 +31,7 @@ from torch import Tensor
 from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
+from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, common_counts, cosines, sum_of_work
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
@@ -37,9 +40,7 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
-EQUAL = (0.05, 0.10)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
 KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
-LINES = 2  # of each part
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Camps(Reputation):
         usual = self.usual_work(sum_of_work(found), stay, clients_K, heads_N, work_NP, need)
         if len(usual) < len(stay):
             stay, half = usual, float(heads_K[usual].sum()) * (1 + SLACK) / 2
-        while len(stay) and (camp := self.camp(work_lines(found, stay), heads_K[stay], half, need)) is not None:
+        while len(stay) and (camp := self.camp(all_lines(found, stay), heads_K[stay], half, need)) is not None:
             stay = stay[camp]
         return stay, half
 
@@ -156,36 +157,3 @@ def corrected(gap: float, tests: int) -> float:
 
     # z(1 - alpha / tests) / z(1 - alpha), with alpha the chance of three standard deviations
     return gap * one.inv_cdf(1 - chance / tests) / usual
-
-
-def sum_of_work(found: Sequence[Part]) -> Tensor:
-    """(K, P) the work of whole ballots."""
-    return torch.stack([torch.stack([part.works[power] for part in found]).sum(0) for power in POWERS], 1)
-
-
-def common_counts(found: Sequence[Part]) -> Tensor:
-    """(K, K) in how many weights two whole ballots have the same innovation, minus in how many the opposite one."""
-    return torch.stack([part.grams[0] for part in found]).sum(0)
-
-
-def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
-    """How much each ballot works, in each part and in all."""
-    for power in POWERS:
-        works = [part.works[power][stay] for part in found]
-        squares = [part.scale * part.grams[power].diagonal()[stay] for part in found]
-        each = list(zip(works, squares, strict=True))
-        if len(each) > 1:
-            each.append((torch.stack(works).sum(0), torch.stack(squares).sum(0)))
-        for work_n, square_n in each:
-            # sum t^2 / sum t: a usual innovation, added to all, since none at all has no logarithm
-            worked_n = work_n > 0
-            one = float((square_n / work_n)[worked_n].median()) if bool(worked_n.any()) else 1.0
-
-            # innovations are independent, so the variance of sum t is sum t^2; relative to (sum t)^2
-            noise = float(((square_n + one**2).sqrt() / (work_n + one)).median())
-            yield Line((work_n + one).log(), max(EQUAL[power], noise))
-
-
-def cosines(gram_KK: Tensor) -> Tensor:
-    lengths_K = gram_KK.diagonal().clamp_min(1e-12).sqrt()
-    return gram_KK / lengths_K / lengths_K[:, None]

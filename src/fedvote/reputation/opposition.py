@@ -25,7 +25,7 @@ MOST_CLIENTS = 1024  # whose pairs are remembered
 FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots explain as much
 FEWEST_MEMBERS = 2  # a single client has no camp
 KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn the same, shall not count for long
-EXPLAINED = (0.15, 4.0)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
+EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
 LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
 

@@ -50,6 +50,15 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         "label-flip, every 2nd round": part_time("label-flip", 2),
         "low-agreement, from round 10": part_time("low-agreement", 1, "attack.starts=10"),
     },
+    "idle": {
+        f"{idle} beside {intention}": ("attack=idle", f"attack.intention={intention}", f"attack.idle={idle}")
+        for intention in ("omniscient", "label-flip", "layer")
+        for idle in (1, 3)
+    },
+    "common-push": {
+        **shares("common-push", 15, 5),
+        "20 % more work": ("attack=common-push", "attack.work=1.2"),
+    },
     "team": {"of three": ("attack=team",)},
     "colluders": {"inverse": ("attack=colluders",)},
     "min-max": {name: ("attack=min-max", f"attack.flip={name}") for name in ("weakest", "strongest")},

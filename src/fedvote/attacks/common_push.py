@@ -1,0 +1,64 @@
+"""Common push: all attackers move the same few weights, by their own random numbers. Knows its own messages alone.
+
+A direction is drawn anew in each round, so that nobody undoes it round after round. On a share of the weights, the same
+for all attackers, they vote as if training had moved the broadcast that way; elsewhere as if they had learned nothing.
+The move is as long as their own training's work allows: they have as many innovations as honest clients. But honest
+innovations cancel each other in the tally, and these add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.collusion import alphabet_of
+from fedvote.core import Message
+from fedvote.errors import ConfigError
+from fedvote.quantize import round_by_shared_random
+
+HALVINGS = 12  # steps of the search for the length of the move
+
+
+@dataclass(frozen=True)
+class CommonPush(Attack):
+    joint: ClassVar[bool] = True
+    share: float = 0.15  # of the weights that are pushed
+    work: float = 1.0  # number of innovations, relative to the attackers' own honest ballots
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigError(f"share is {self.share}, expected a number above 0, at most 1")
+        if not 0 < self.work < float("inf"):
+            raise ConfigError(f"work is {self.work}, expected a finite number above 0")
+
+    def tamper(self, seen: Seen) -> Message:
+        return seen.own | {name: self.pushed(name, seen) for name in seen.bulk}
+
+    def pushed(self, name: str, seen: Seen) -> Tensor:
+        own_HN = seen.own[name]
+        start_N = seen.unmoved.get(name, torch.zeros_like(own_HN[0], dtype=torch.float32)).float()
+        generator = seen.shared.torch("common push", own_HN.device)
+        uniform_N = torch.rand(own_HN.shape[1:], generator=generator, device=own_HN.device)
+
+        # -1 and +1 on half of the share each, 0 elsewhere
+        direction_N = (uniform_N < self.share).float() - 2 * (uniform_N < self.share / 2).float()
+        if own_HN.is_floating_point():
+            lengths_H = (own_HN - start_N).abs().sum(1, keepdim=True)
+            return start_N + self.work * lengths_H * direction_N / direction_N.abs().sum().clamp_min(1)
+
+        def votes(length: float) -> Tensor:
+            moved_N = (start_N + length * direction_N).clamp(-1, 1)
+            return round_by_shared_random(moved_N.expand(own_HN.shape), alphabet_of(own_HN), seen.keys)
+
+        # bisection for the longest move with as many innovations
+        untrained_HN, least, most = votes(0.0), 0.0, 2.0
+        allowed = self.work * int((own_HN != untrained_HN).sum())
+        for _ in range(HALVINGS):
+            length = (least + most) / 2
+            fits = int((votes(length) != untrained_HN).sum()) <= allowed
+            least, most = (length, most) if fits else (least, length)
+        return votes(least)

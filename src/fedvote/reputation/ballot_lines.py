@@ -1,0 +1,66 @@
+"""Lines on which ballots stand: their work, and how much they agree with all others, by part and in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from fedvote.reputation.gaps import Line
+from fedvote.reputation.innovations import POWERS, Part
+
+EQUAL = (0.05, 0.10)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
+DIFFERENT = 0.2  # spread of agreement, at least, as a share of the median: honest clients have more or less in common
+LINES = 2  # of each part, of the same kind: two powers of work
+
+
+def all_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
+    """Every line on which a ballot far above the majority is left out."""
+    yield from work_lines(found, stay)
+    yield from agreement_lines(found, stay)
+
+
+def sum_of_work(found: Sequence[Part]) -> Tensor:
+    """(K, P) the work of whole ballots."""
+    return torch.stack([torch.stack([part.works[power] for part in found]).sum(0) for power in POWERS], 1)
+
+
+def common_counts(found: Sequence[Part]) -> Tensor:
+    """(K, K) in how many weights two whole ballots have the same innovation, minus in how many the opposite one."""
+    return torch.stack([part.grams[0] for part in found]).sum(0)
+
+
+def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
+    """How much each ballot works, in each part and in all."""
+    for power in POWERS:
+        works = [part.works[power][stay] for part in found]
+        squares = [part.scale * part.grams[power].diagonal()[stay] for part in found]
+        each = list(zip(works, squares, strict=True))
+        if len(each) > 1:
+            each.append((torch.stack(works).sum(0), torch.stack(squares).sum(0)))
+        for work_n, square_n in each:
+            # sum t^2 / sum t: a usual innovation, added to all, since none at all has no logarithm
+            worked_n = work_n > 0
+            one = float((square_n / work_n)[worked_n].median()) if bool(worked_n.any()) else 1.0
+
+            # innovations are independent, so the variance of sum t is sum t^2; relative to (sum t)^2
+            noise = float(((square_n + one**2).sqrt() / (work_n + one)).median())
+            yield Line((work_n + one).log(), max(EQUAL[power], noise))
+
+
+def agreement_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
+    """How much each ballot agrees with all others, in each part and in all: the mean cosine of innovations."""
+    grams = [part.grams[0][stay][:, stay] / part.scale for part in found]
+    for gram_nn in (*grams, common_counts(found)[stay][:, stay]) if len(grams) > 1 else grams:
+        others, count = max(len(stay) - 1, 1), float(gram_nn.diagonal().median())
+        mean_n = cosines(gram_nn).fill_diagonal_(0).sum(1) / others
+
+        # the cosine of independent innovations has a variance of at most 1 / count
+        chance = (max(count, 1) * others) ** -0.5
+        yield Line(mean_n, max(DIFFERENT * float(mean_n.median()), chance))
+
+
+def cosines(gram_KK: Tensor) -> Tensor:
+    lengths_K = gram_KK.diagonal().clamp_min(1e-12).sqrt()
+    return gram_KK / lengths_K / lengths_K[:, None]
