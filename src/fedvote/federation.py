@@ -49,6 +49,7 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
+from fedvote.reputation.reputation import memory_in
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.tasks.losses import smoothed
@@ -295,12 +296,16 @@ class Federation:
         """Whether the models are evaluated after a round."""
         return round % self.plan.engine.evaluate_every == 0 or round == self.plan.rounds
 
-    def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Each client's share in the tally; empty if all shares are equal and no client is hostile."""
-        weights = state.get("vote_weight")
-        if weights is None or (not self.hostile and rule_of(self.method) is None):
+    def weights(self, before: State, after: State, counted: list[int]) -> dict[str, Any]:
+        """Each client's share in the tally, and why some have none; empty if all are equal and no client is hostile."""
+        weights, rule = after.get("vote_weight"), rule_of(self.method)
+        if weights is None or (not self.hostile and rule is None):
             return {}
-        return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
+        shares = dict(zip(counted, weights[counted].tolist(), strict=True))
+        without = [client for client, share in shares.items() if not share]
+        if rule is None or not without:
+            return {"vote_weight": shares}
+        return {"vote_weight": shares, "left_out": rule.reasons(memory_in(before), memory_in(after), without)}
 
 
 def traffic(up: int, down: int, sent: int, received: int, weights: int) -> dict[str, float]:

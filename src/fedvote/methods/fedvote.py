@@ -32,7 +32,7 @@ from fedvote.methods.frozen_weights import marked, without_frozen
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.trained_floats import REST, rounded_rows
-from fedvote.methods.vote_count import MEMORY, MOST_LEVELS, TALLIES, empty_count
+from fedvote.methods.vote_count import MOST_LEVELS, TALLIES, empty_count
 from fedvote.network.network import Network
 from fedvote.privacy import PRIVACIES, NoNoise, Privacy
 from fedvote.quantize import (
@@ -50,6 +50,7 @@ from fedvote.quantize import (
 )
 from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Reputation, Uniform, rule_of
+from fedvote.reputation.reputation import MEMORY
 from fedvote.training.descent import descend
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding

@@ -35,7 +35,7 @@ from fedvote.quantize import (
 )
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, rule_of
-from fedvote.reputation.reputation import check_verdict
+from fedvote.reputation.reputation import MEMORY, check_verdict, memory_in
 
 if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
 TIE = 1e-6  # soft votes this close to a tie are one: rounding errors of float32
 TALLIES = "privacy/tallies"  # (N + 1,) rounds by their number of voters, if clients blur their votes
-MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
 def empty_count(method: FedVote, state: State, key: Key) -> Merge:
@@ -203,7 +202,7 @@ def judged(
     clients: list[int],
 ) -> State:
     """The next state, with lambda from the reputation rule: Option II."""
-    memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
+    memory = memory_in(state)
     clients_K = torch.tensor(clients, device=state["level"].device)
     layers = tuple(state["layers"].tolist()) if method.reputation.by_layer else ()
     ballots = Ballots(votes_KD, clients_K, method.soft(state), method.alphabet, layers)
