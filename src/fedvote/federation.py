@@ -6,7 +6,6 @@ All draws are functions of the seed, the round and the client: every engine draw
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -24,7 +23,7 @@ from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import ConfigError, Doubt
+from fedvote.errors import ConfigError
 from fedvote.fitting_parts import (
     check_attack,
     check_batches,
@@ -36,6 +35,7 @@ from fedvote.fitting_parts import (
     check_poison,
     check_secrecy,
     check_start,
+    warn_of,
 )
 from fedvote.method import Method
 from fedvote.methods import FedVote
@@ -115,8 +115,7 @@ class Federation:
         method, plan = method or FedVote(), plan or Plan()
         data = load(data) if isinstance(data, str) else data
         check_kinds(network, method, data)
-        for doubt in plan.doubts():
-            warnings.warn(doubt, Doubt, stacklevel=3)
+        warn_of(plan, method)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         goal = Goal.of(plan.loss, plan.metric, data)

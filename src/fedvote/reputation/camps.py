@@ -30,7 +30,7 @@ from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.reputation.copies import copies, robbed
-from fedvote.reputation.gaps import Line, widest_gap
+from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.opposition import Pairs, no_pairs, opposed_camp, pairs_of, remembered, still_opposed
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
@@ -48,6 +48,7 @@ OPPOSED = "the votes pull against the majority, round after round"
 @dataclass(frozen=True)
 class Camps(Reputation):
     by_layer: ClassVar[bool] = True
+    fewest: ClassVar[int] = FEWEST + 1
     beta: float = 0.8  # share of the old reputation that is kept
     gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
 

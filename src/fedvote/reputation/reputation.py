@@ -70,6 +70,7 @@ class Verdict:
 @dataclass(frozen=True)
 class Reputation(ABC):
     by_layer: ClassVar[bool] = False  # whether it needs the sizes of the layers
+    fewest: ClassVar[int] = 1  # ballots of a round, from which on it can leave out a forged one
 
     def init(self, clients: int) -> State:
         """The memory before round 1; each tensor has N rows, one per client."""
