@@ -22,7 +22,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from fedvote import contracts
 from fedvote.core import Batches
 from fedvote.errors import ConfigError
-from fedvote.network.network import Network, Vector, channels_last
+from fedvote.network.channels_last import channels_last
+from fedvote.network.network import Network
+from fedvote.network.slots import Vector
 from fedvote.system.threads import on_every_core
 from fedvote.training.optimizer import optimizer_of
 

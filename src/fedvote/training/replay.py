@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Batches
-from fedvote.network.network import Network, channels_last
+from fedvote.network.channels_last import channels_last
+from fedvote.network.network import Network
 from fedvote.training.descent import IMAGES, Loss, Stack, is_small, loss_of, parts_of
 from fedvote.training.optimizer import optimizer_of
 
