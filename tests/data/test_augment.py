@@ -19,8 +19,8 @@ from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.runs.config import parse, read
 from fedvote.runs.experiment import federation
-from fedvote.runs.folder import own_files
 from fedvote.runs.keys import settings
+from fedvote.runs.own_files import own_files
 from fedvote.runs.toml_tables import as_table, to_toml
 from tests.toy import dataset, keys, module
 

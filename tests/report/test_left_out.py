@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from fedvote.report.headline import clients_left_out
 from fedvote.report.left_out import event_rows
 from fedvote.report.run_page import Run, read_runs
+from tests.report.pages import MakeRun
 
-MakeRun = Callable[..., Path]
 CAMPS = '[method.reputation]\nname = "camps"\n'
 
 

@@ -8,7 +8,7 @@ it is broadcast: fewer bits, more noise. Either way the server continues from ex
 The server can draw the random numbers by which a client rounds, so it knows the ballot r_m that client m would have
 sent without training. With `counts = "changes"` it adds to the soft vote the mean of w_m - r_m, in place of counting
 w_m anew. The expectation is the same, except where the sum leaves [-1, 1] and is clipped. The noise of rounding is in
-both ballots, and cancels where they agree: it is a control variate. `vote_count.py` has the variance.
+both ballots, and cancels where they agree: it is a control variate. `vote_result.py` has the variance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from fedvote.methods.frozen_weights import marked, without_frozen
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.trained_floats import REST, rounded_rows
-from fedvote.methods.vote_count import MOST_LEVELS, TALLIES, empty_count
+from fedvote.methods.vote_count import empty_count
+from fedvote.methods.vote_result import MOST_LEVELS, TALLIES
 from fedvote.network.network import Network
 from fedvote.privacy import PRIVACIES, NoNoise, Privacy
 from fedvote.quantize import (

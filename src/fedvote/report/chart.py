@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis, percent_axis
-from fedvote.report.lines import LegendKey, Point, Series, colour_style, legend, line_chart
+from fedvote.report.line_look import COLOURS, colour_style, patterned
+from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, join, tag
-from fedvote.report.number_text import NONE
+from fedvote.report.number_text import NONE, brief
 from fedvote.report.page import heading, shell
 from fedvote.report.svg import line_svg
 from fedvote.report.what_it_was import in_common
@@ -21,7 +22,7 @@ ORACLE = "oracle"
 
 
 def show_percent(value: float) -> str:
-    return f"{value:.4g}\u202f%"
+    return f"{brief(value, 4)}\u202f%"
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,12 @@ def panels(charts: Sequence[Chart]) -> Html:
 
 
 def look(name: str, names: Sequence[str]) -> tuple[int, str]:
-    """A line's colour and dash: black and dashed for the oracle; from the seventh line on, darker and dotted."""
+    """A line's colour and dash: the last colour and dashed for the oracle, which no other line has."""
+    others = COLOURS - 1
     if name == ORACLE:
-        return 6, "dashed"
+        return others, "dashed"
     index = [each for each in names if each != ORACLE].index(name)
-    return (index, "solid") if index < 6 else (index + 1, "dotted")
+    return index % others, patterned("solid", index, others)
 
 
 def swatch(name: str, names: Sequence[str]) -> Html:

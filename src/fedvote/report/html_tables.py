@@ -8,7 +8,7 @@ from typing import Any
 
 from fedvote.report.headline import columns
 from fedvote.report.left_out import event_rows
-from fedvote.report.lines import colour_style
+from fedvote.report.line_look import colour_style
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import NONE, decimal, percent, size, writer
 from fedvote.report.over_seeds import Group, several_seeds

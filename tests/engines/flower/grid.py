@@ -19,6 +19,7 @@ from fedvote.engines.flower.replies import Ballot, Refusal, read_reply, reply_me
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
 from fedvote.federation import Snapshot
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config, parse
 from fedvote.runs.experiment import federation as planned
 from fedvote.runs.experiment import record
@@ -173,12 +174,12 @@ def elect(
 ) -> Generator[Snapshot, None, None]:
     """A run over this grid, into a folder, resumed if it is there. Its secret is the simulator's, if none is given."""
     federation, run_folder = planned(config, "cpu"), RunFolder(folder)
-    since = run_folder.claim(config, resume=True)
+    since = claim(run_folder, config, resume=True)
     try:
         server = Server(federation, config, folder, grid, allowed, grid.clock, grid.sleep, secret or federation.secret)
         yield from record(federation, run_folder, since, server.run(since))
     finally:
-        run_folder.release()
+        release(run_folder)
 
 
 def node_of(grid: FakeGrid, folder: Path, client: int) -> int:

@@ -22,7 +22,7 @@ from fedvote.federation import Federation
 from fedvote.randomness import Key
 from fedvote.rounds import Round
 from fedvote.runs.config import parse
-from fedvote.runs.folder import digest
+from fedvote.runs.own_files import digest
 from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
 from fedvote.wire import Codecs, frames, write

@@ -38,7 +38,8 @@ from fedvote.federation import Federation, Snapshot
 from fedvote.fitting_parts import check_secrecy
 from fedvote.rounds import Round
 from fedvote.runs.config import Config
-from fedvote.runs.folder import RUN_NAME, own_files
+from fedvote.runs.folder import RUN_NAME
+from fedvote.runs.own_files import own_files
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.secure import SecureTally
 from fedvote.secure.messages import most_bytes

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import RunFolder, read_table
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.json_table import read_table
 from fedvote.runs.progress import both_ways, traffic_text
 from fedvote.tasks.goal import Shown
 
