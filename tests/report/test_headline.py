@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedvote.report.headline import headlines, smaller, traffic
+from fedvote.report.headline import columns, headlines, smaller, traffic
+from fedvote.report.over_seeds import Group
 from fedvote.report.run_page import read_runs
 from tests.report.pages import MakeRun
 
@@ -39,6 +40,16 @@ def test_the_headline_numbers_are_the_last_rounds_the_sums_and_the_means(make_ru
     assert notes[0] == "one input at a time: 89.00 %\nfloat network: 95.00 %"
     assert notes[1].startswith("float32 takes 80.0 times as much: 320 MB\n1.50 MB up, 2.50 MB down")
     assert notes[2] == "every client counted in all of its rounds"
+
+
+def test_a_row_of_a_comparison_has_both_directions_and_the_success_of_a_backdoor(make_run: MakeRun) -> None:
+    same = {"accuracy": 0.75, "uplink_bits_per_weight": 0.25, "downlink_bits_per_weight": 1.5}
+    clean, hit = make_run("clean", rounds=2, **same), make_run("hit", rounds=2, backdoor_success=0.5, **same)
+    rows = [{item.label: item.value for item in columns(Group("", tuple(read_runs([each]))))} for each in (clean, hit)]
+    assert [row["Bits per weight up"] for row in rows] == ["0.250"] * 2
+    assert [row["Bits per weight down"] for row in rows] == ["1.50"] * 2
+    quality = [row["Accuracy of the deployed network"].replace("\u202f", " ") for row in rows]
+    assert quality == ["75.00 %", "75.00 %, backdoor 50.00 %"]
 
 
 def test_float32_is_as_small_as_float32(make_run: MakeRun) -> None:
