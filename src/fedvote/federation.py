@@ -49,6 +49,7 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
+from fedvote.rounds import held
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.tasks.losses import smoothed
@@ -183,7 +184,8 @@ class Federation:
             memory = {name: value.expand(len(self.owned), *value.shape).clone() for name, value in fresh.items()}
             state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
             contracts.models(self.method, self.method.models(state), network.D, network.F)
-            return Snapshot(0, state, memory)
+            keeps = self.plan.federation.kept_broadcasts > 1 and self.method.wire(network).keeps_broadcast
+            return Snapshot(0, state | (held.nobody(len(self.owned)) if keeps else {}), memory)
 
     def summary(self) -> Summary:
         """Every layer with its shape, what happens to it, and its bits; print it."""

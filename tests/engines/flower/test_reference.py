@@ -47,7 +47,10 @@ def test_who_answered_the_last_broadcast_is_told_less(tmp_path: Path) -> None:
     assert second["downlink_bytes"] == 4 * broadcast_bytes(grid, 2)[0]
 
 
-def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the_same_round(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [1, 3])
+def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the_same_round(
+    kept: int, tmp_path: Path
+) -> None:
     def forgetful(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         if sum(m.metadata.dst_node_id == node for m in grid.sent) > 2:
             return [(1.0, grid.turn(node, message))]
@@ -55,10 +58,24 @@ def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the
         return lacks_reference(grid, node, message)
 
     grid = grid_of(4)
-    records = run(tmp_path / "forgetful", {1: in_round(2, forgetful)}, grid=grid)
+    kept_broadcasts = f"federation.kept_broadcasts={kept}"
+    records = run(tmp_path / "forgetful", {1: in_round(2, forgetful)}, kept_broadcasts, grid=grid)
     assert len(grid.sent) == 3 * 4 + 1
-    for forgot, plain in zip(records, run(tmp_path / "plain", {}), strict=True):
+    for forgot, plain in zip(records, run(tmp_path / "plain", {}, kept_broadcasts), strict=True):
         assert forgot["counted"] == [0, 1, 2, 3] and "failed" not in forgot and forgot["loss"] == plain["loss"]
+
+
+def test_who_missed_a_round_is_told_what_changed_since_its_own_broadcast_if_the_server_kept_that(
+    tmp_path: Path,
+) -> None:
+    few = ("method.levels=3", "method.level_rounding=carry", "method.counts=changes")
+    third: dict[int, list[int]] = {}
+    for kept in (1, 2):
+        grid, folder = grid_of(4), tmp_path / str(kept)
+        records = run(folder, {2: in_round(2, silent)}, *few, f"federation.kept_broadcasts={kept}", grid=grid)
+        assert records[2]["counted"] == [0, 1, 2, 3] and len(grid.sent) == 3 * 4
+        third[kept] = [broadcast_bytes(grid, 3)[client] for client in (0, 2)]
+    assert third[1][0] == third[2][0] < third[2][1] < third[1][1]
 
 
 @pytest.mark.parametrize("method", ["fedvote", "fedvote method.levels=3", "fedavg", "signum"])
