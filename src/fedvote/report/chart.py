@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis, percent_axis
+from fedvote.report.html_page import heading
 from fedvote.report.line_look import COLOURS, colour_style, patterned
 from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import NONE, brief
-from fedvote.report.page import heading, shell
+from fedvote.report.page import shell
 from fedvote.report.svg import line_svg
 from fedvote.report.what_it_was import in_common
 from fedvote.runs.config import Config
