@@ -5,7 +5,7 @@ from __future__ import annotations
 from flwr.app import Message, MessageType
 
 from fedvote.engines.flower.tasks import read_task
-from tests.engines.flower.test_tasks import PROBLEM
+from tests.engines.flower.messages import PROBLEM
 
 SECURE = ("secure.name=tally", "secure.rounding=seed", "rounds=2")
 RULES = ("flower.deadline=30", "flower.patience=200", "flower.minimum=0.5", "flower.grace=5")

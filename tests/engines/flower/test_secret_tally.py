@@ -20,14 +20,14 @@ from tests.engines.flower.grid import (
     elect,
     grid_of,
     honest,
+    in_the_simulator,
     number,
     refuses,
     silent,
     small,
 )
+from tests.engines.flower.messages import PROBLEM
 from tests.engines.flower.secret_rounds import RULES, SECURE, kind_of
-from tests.engines.flower.test_agreement import in_the_simulator
-from tests.engines.flower.test_tasks import PROBLEM
 from tests.toy import assert_same
 
 METHODS = {

@@ -31,8 +31,8 @@ from tests.engines.flower.grid import (
     number,
     small,
 )
+from tests.engines.flower.messages import PROBLEM
 from tests.engines.flower.secret_rounds import RULES, SECURE, kind_of
-from tests.engines.flower.test_tasks import PROBLEM
 
 
 def test_the_server_is_sent_no_ballot_and_no_secret_in_the_clear(tmp_path: Path) -> None:
