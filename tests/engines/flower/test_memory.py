@@ -13,8 +13,7 @@ from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.tasks import Task
 from fedvote.errors import ConfigError
-from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
-from tests.engines.flower.test_reference import lacks_reference
+from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, lacks_reference, small
 from tests.toy import assert_same
 
 FRESH = {"momentum": torch.zeros(3)}

@@ -28,13 +28,14 @@ from tests.engines.flower.grid import (
     faulty,
     grid_of,
     in_round,
+    lacks_reference,
     number,
     refuses,
     run,
     silent,
     small,
 )
-from tests.engines.flower.test_tasks import PROBLEM
+from tests.engines.flower.messages import PROBLEM
 from tests.toy import assert_same
 
 
@@ -159,13 +160,6 @@ def test_the_words_of_an_error_decide_nothing(behave: Behaviour, tmp_path: Path)
     grid = grid_of(4)
     run(tmp_path, {2: behave}, "rounds=1", grid=grid)
     assert len(grid.sent) == 4  # nobody is sent the whole
-
-
-def lacks_reference(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-    """What the real client says, which has to be that it lacks the reference."""
-    reply = grid.turn(node, message)
-    assert read_reply(reply) == Refusal("no-reference")
-    return [(1.0, reply)]
 
 
 def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Path) -> None:
