@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import contracts
-from fedvote.attacks import Attack
-from fedvote.attacks.poisoned_data import poisoned_data
+from fedvote.attacks.poisoned_data import poisoned_data, with_poisoned_labels
 from fedvote.core import Batches, Dataset, Examples, State, Weights
 from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
@@ -50,6 +49,7 @@ from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
 from fedvote.reputation.reputation import memory_in
+from fedvote.rounds import held
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.tasks.losses import smoothed
@@ -183,7 +183,8 @@ class Federation:
             memory = {name: value.expand(len(self.owned), *value.shape).clone() for name, value in fresh.items()}
             state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
             contracts.models(self.method, self.method.models(state), network.D, network.F)
-            return Snapshot(0, state, memory)
+            keeps = self.plan.federation.kept_broadcasts > 1 and self.method.wire(network).keeps_broadcast
+            return Snapshot(0, state | (held.nobody(len(self.owned)) if keeps else {}), memory)
 
     def summary(self) -> Summary:
         """Every layer with its shape, what happens to it, and its bits; print it."""
@@ -258,19 +259,11 @@ class Federation:
         batches = draw_batches(train, owned, steps, self.plan.local.batch, keys, drawn)
         batches = dataclasses.replace(batches, rate=self.plan.local.lr_schedule.at(round, rounds), rounds=rounds)
         batches = augmented(batches, self.augment, keys) if self.augment else batches
-        hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
-        attack, classes = self.plan.attack, len(self.data.classes)
         if self.network.dropout:
             noise = noise_of(keys, batches.steps).to(train.y.device)
             batches = dataclasses.replace(batches, noise_KS2=noise)
-        if not hostile or type(attack).poison is Attack.poison:
-            return batches
-        labels_KSB = batches.examples.y[batches.index_KSB]
-        clean = labels_KSB[hostile]
-        poisoned = attack.poison(clean.flatten(1), classes, [keys[row] for row in hostile])
-        poisoned = contracts.labels(attack, poisoned, clean.flatten(1), classes)
-        labels_KSB[hostile] = poisoned.view_as(clean).to(labels_KSB.dtype)
-        return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
+        hostile = {row: key for row, key in enumerate(keys) if key.client in self.hostile}
+        return with_poisoned_labels(batches, self.plan.attack, len(self.data.classes), hostile)
 
     def steps(self, samples: Sequence[int], at: int = 1) -> int | list[int]:
         """Local steps of each client in round `at`: one number for all, or one for each by its number of examples."""

@@ -9,7 +9,7 @@ from math import dist
 
 import pytest
 
-from fedvote.report.line_look import COLOURS, PATTERNS, colour_style, patterned
+from fedvote.report.line_look import COLOURS, PATTERNS, colour_style, patterned, swatched
 
 STYLE, DARK = (files("fedvote.report").joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css"))
 KINDS = ("solid", "dashed", "dotted")
@@ -46,6 +46,12 @@ def test_colours_can_be_told_apart_on_light_and_on_dark_pages(style: str) -> Non
     colours = dict(re.findall(r"--(c\d): (#[0-9a-f]{6});", style))
     assert len(colours) == COLOURS
     assert min(dist(lab(one), lab(other)) for one, other in combinations(colours.values(), 2)) > 0.1
+
+
+def test_a_sample_in_a_table_has_the_pattern_of_its_line() -> None:
+    samples = {swatched("a run", index, patterned("dashed", index)) for index in range(28)}
+    assert len(samples) == 28
+    assert set(re.findall(r"^\.swatch\.(\w+) ", DARK, flags=re.MULTILINE)) == set(PATTERNS[1:])
 
 
 def test_every_pattern_of_every_kind_of_line_has_dashes_of_its_own() -> None:

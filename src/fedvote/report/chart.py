@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis, percent_axis
-from fedvote.report.line_look import COLOURS, colour_style, patterned
+from fedvote.report.html_page import heading
+from fedvote.report.line_look import COLOURS, patterned, swatched
 from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import NONE, brief
-from fedvote.report.page import heading, shell
+from fedvote.report.page import shell
 from fedvote.report.svg import line_svg
 from fedvote.report.what_it_was import in_common
 from fedvote.runs.config import Config
@@ -82,7 +83,7 @@ def look(name: str, names: Sequence[str]) -> tuple[int, str]:
 
 
 def swatch(name: str, names: Sequence[str]) -> Html:
-    return join(tag("i", class_="swatch", style=colour_style(look(name, names)[0])), name)
+    return swatched(name, *look(name, names))
 
 
 def line(name: str, names: Sequence[str], xs: Sequence[float], ys: Measured, note: Callable[[int], str]) -> Series:

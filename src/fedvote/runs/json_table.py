@@ -1,8 +1,10 @@
-"""A JSON object in a file of a run folder."""
+"""JSON objects in files of a run folder."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,3 +20,10 @@ def read_table(path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError, OSError) as error:
         raise ConfigError(f"{path} is damaged ({error}), expected a JSON object: restore it or delete it") from error
     return content
+
+
+def without_nan(value: Any) -> Any:
+    """NaN and infinities become None: JSON has neither."""
+    if isinstance(value, Mapping):
+        return {name: without_nan(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.runs.json_table import without_nan
 from fedvote.runs.record_types import check_record
 from fedvote.system.atomic_file import write
 
@@ -48,11 +48,4 @@ def append_record(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _line(record: Mapping[str, Any]) -> str:
-    return json.dumps(_without_nan(record), allow_nan=False) + "\n"
-
-
-def _without_nan(value: Any) -> Any:
-    """NaN and infinities become None: JSON has neither."""
-    if isinstance(value, Mapping):
-        return {name: _without_nan(each) for name, each in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(without_nan(record), allow_nan=False) + "\n"

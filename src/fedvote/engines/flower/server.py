@@ -36,7 +36,7 @@ from fedvote.engines.flower.server_round import ServerRound
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Federation, Snapshot
 from fedvote.fitting_parts import check_secrecy
-from fedvote.rounds import Round
+from fedvote.rounds import Round, held
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RUN_NAME
 from fedvote.runs.own_files import own_files
@@ -96,7 +96,7 @@ class Server:
             terms = secure.terms(description.run, round.wire.summed, description.hash)
             limit = max(limit, most_bytes(terms, federation.plan.cohort))
         self.mailbox = Mailbox(self.grid, limit)
-        self.asker = Asker(self.mailbox, description, self.config.flower.deadline)
+        self.asker = Asker(self.mailbox, description, self.config.flower.deadline, held.holders(snapshot.state))
         self.attendance.away = {int(c) for name in ("absent", "failed") for c in snapshot.record.get(name, ())}
 
         def evaluate(snapshot: Snapshot) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Server:
         self.late.check(round)
         poll.cast_late = self.late.caster(round)
         if round.number == 1:
-            self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
+            self.asker.holders = dict.fromkeys(round.cohort, 0)  # all derive the first reference from the seed
         self._vote(poll, round, began)
         voted = self.clock()
         if self.secret_tally:
@@ -138,7 +138,7 @@ class Server:
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
         self.late.closed(round, poll.voted)
-        self.asker.holders = set(closed.counted)
+        self.asker.holders = round.holders(closed)
         if self.jury is not None and self.federation.evaluates(round.number):
             quality = self.jury.judge(closed.state, round.number, self.attendance.online)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
