@@ -19,6 +19,7 @@ from flwr.serverapp import Grid
 from fedvote.core import State
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
+from fedvote.engines.flower.between_machines import check_between_machines
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
 from fedvote.engines.flower.late_ballots import LateBallots
@@ -33,9 +34,8 @@ from fedvote.engines.flower.secret_file import keep_secret
 from fedvote.engines.flower.secret_tally import SecretTally
 from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
-from fedvote.errors import ConfigError, FedVoteError
+from fedvote.errors import FedVoteError
 from fedvote.federation import Federation, Snapshot
-from fedvote.fitting_parts import check_secrecy
 from fedvote.rounds import Round, held
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RUN_NAME
@@ -72,13 +72,7 @@ class Server:
     _last_said: str = ""
 
     def __post_init__(self, secret: bytes | None) -> None:
-        _check_attack(self.federation)
-        check_secrecy(self.federation.plan, self.federation.method, self.federation.network, between_machines=True)
-        if self.federation.plan.secure.sums_alone and self.config.flower.late_rounds:
-            raise ConfigError(
-                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed when it is "
-                "unmasked: set flower.late_rounds = 0"
-            )
+        check_between_machines(self.federation, self.config.flower)
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
@@ -126,7 +120,6 @@ class Server:
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
         if self.secret_tally:
             round, poll = self.secret_tally.open(round)
-        self.late.check(round)
         poll.cast_late = self.late.caster(round)
         if round.number == 1:
             self.asker.holders = dict.fromkeys(round.cohort, 0)  # all derive the first reference from the seed
@@ -229,12 +222,3 @@ def problem(federation: Federation, config: Config, folder: Path) -> Problem:
         task=data.task,
         names=() if data.classes == numbered(len(data.classes)) else data.classes,
     )
-
-
-def _check_attack(federation: Federation) -> None:
-    attack, oracle = federation.plan.attack, federation.plan.federation.oracle
-    if federation.hostile and (attack.omniscient or attack.joint or oracle):
-        raise ConfigError(
-            f"attack {type(attack).__name__} (oracle: {oracle}) needs the messages of several clients, which are on "
-            "different machines here: use the simulator, or an attack that works on single messages"
-        )
