@@ -6,7 +6,6 @@ All draws are functions of the seed, the round and the client: every engine draw
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,7 +22,7 @@ from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import ConfigError, Doubt
+from fedvote.errors import ConfigError
 from fedvote.fitting_parts import (
     check_attack,
     check_batches,
@@ -35,6 +34,7 @@ from fedvote.fitting_parts import (
     check_poison,
     check_secrecy,
     check_start,
+    warn_of,
 )
 from fedvote.method import Method
 from fedvote.methods import FedVote
@@ -48,6 +48,7 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
+from fedvote.reputation.reputation import memory_in
 from fedvote.rounds import held
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
@@ -114,8 +115,7 @@ class Federation:
         method, plan = method or FedVote(), plan or Plan()
         data = load(data) if isinstance(data, str) else data
         check_kinds(network, method, data)
-        for doubt in plan.doubts():
-            warnings.warn(doubt, Doubt, stacklevel=3)
+        warn_of(plan, method)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         goal = Goal.of(plan.loss, plan.metric, data)
@@ -288,12 +288,16 @@ class Federation:
         """Whether the models are evaluated after a round."""
         return round % self.plan.engine.evaluate_every == 0 or round == self.plan.rounds
 
-    def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Each client's share in the tally; empty if all shares are equal and no client is hostile."""
-        weights = state.get("vote_weight")
-        if weights is None or (not self.hostile and rule_of(self.method) is None):
+    def weights(self, before: State, after: State, counted: list[int]) -> dict[str, Any]:
+        """Each client's share in the tally, and why some have none; empty if all are equal and no client is hostile."""
+        weights, rule = after.get("vote_weight"), rule_of(self.method)
+        if weights is None or (not self.hostile and rule is None):
             return {}
-        return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
+        shares = dict(zip(counted, weights[counted].tolist(), strict=True))
+        without = [client for client, share in shares.items() if not share]
+        if rule is None or not without:
+            return {"vote_weight": shares}
+        return {"vote_weight": shares, "left_out": rule.reasons(memory_in(before), memory_in(after), without)}
 
 
 def traffic(up: int, down: int, sent: int, received: int, weights: int) -> dict[str, float]:

@@ -39,6 +39,13 @@ def test_clients_without_weight_are_left_out_by_the_rule(make_run: MakeRun) -> N
     assert "only the majority's camp has a vote" in first[2]
 
 
+def test_the_reason_of_a_round_stands_in_place_of_the_rules_description(make_run: MakeRun) -> None:
+    forged = {"left_out": {"1": "the ballot looks forged or copied"}}
+    run = run_with(make_run, [1], weights(0.5, 0, 0.25, 0.25) | forged, weights(0.5, 0, 0.25, 0.25) | forged)
+    (row,) = event_rows(run)
+    assert row[2:] == ["the ballot looks forged or copied", "2", "1\N{EN DASH}2"]
+
+
 def test_honest_clients_that_are_left_out_are_counted_as_such(make_run: MakeRun) -> None:
     run = run_with(make_run, [3], weights(0, 0.5, 0.25, 0.25))
     assert (

@@ -14,6 +14,7 @@ both ballots, and cancels where they agree: it is a control variate. `vote_resul
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from fedvote.codecs import Start
 from fedvote.core import Batches, Message, State, Weights
-from fedvote.errors import ConfigError, WireError
+from fedvote.errors import ConfigError, Doubt, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
@@ -32,7 +33,7 @@ from fedvote.methods.frozen_weights import marked, without_frozen
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.trained_floats import REST, rounded_rows
-from fedvote.methods.vote_count import MEMORY, empty_count
+from fedvote.methods.vote_count import empty_count
 from fedvote.methods.vote_result import MOST_LEVELS, TALLIES
 from fedvote.network.network import Network
 from fedvote.privacy import PRIVACIES, NoNoise, Privacy
@@ -51,6 +52,7 @@ from fedvote.quantize import (
 )
 from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Reputation, Uniform, rule_of
+from fedvote.reputation.reputation import MEMORY
 from fedvote.training.descent import descend
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
@@ -123,6 +125,13 @@ class FedVote(Method):
             raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
         if not 0 < self.float_lr < math.inf:
             raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
+
+    def check(self, cohort: int) -> None:
+        counted = (len(self.alphabet) - 1) * cohort + 1  # levels of so many equal votes
+        rounds_all = self.counts == "changes" or self.bounds or self.is_private or rule_of(self) is not None
+        if self.levels > counted and not rounds_all:
+            many = f"levels is {self.levels}, but {cohort} equal votes have {counted}"
+            warnings.warn(f"{many}, so they are not rounded: choose fewer", Doubt, stacklevel=4)
 
     @property
     def alphabet(self) -> Alphabet:

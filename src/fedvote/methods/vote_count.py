@@ -22,12 +22,10 @@ from fedvote.packed.shelf import Shelf
 from fedvote.quantize import tally
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, rule_of
-from fedvote.reputation.reputation import check_verdict
+from fedvote.reputation.reputation import MEMORY, check_verdict, memory_in
 
 if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
-
-MEMORY = "reputation/"  # prefix of the state tensors that belong to the reputation rule
 
 
 def empty_count(method: FedVote, state: State, key: Key) -> Merge:
@@ -110,7 +108,7 @@ def judged(
     clients: list[int],
 ) -> State:
     """The next state, with lambda from the reputation rule: Option II."""
-    memory = {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
+    memory = memory_in(state)
     clients_K = torch.tensor(clients, device=state["level"].device)
     layers = tuple(state["layers"].tolist()) if method.reputation.by_layer else ()
     ballots = Ballots(votes_KD, clients_K, method.soft(state), method.alphabet, layers)

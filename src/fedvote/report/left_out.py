@@ -38,14 +38,16 @@ def events(run: Run) -> dict[Event, list[int]]:
 
 
 def weightless(run: Run) -> dict[Event, list[int]]:
-    """The rounds in which the rule gave a client's message no weight."""
+    """The rounds in which the rule gave a client's message no weight, and why: if no record says it, the rule's own."""
     judged, rounds = rule(run), dict[Event, list[int]]()
     why = described("reputations", str(judged)) if judged else ""
     for record in run.rounds:
         row = record.get("vote_weight") or {}
+        reasons = dict(clients_and_reasons(record.get("left_out")))
         for client in row:
             if number(row, client) == 0:
-                rounds.setdefault((NO_WEIGHT, str(client), why), []).append(record["round"])
+                event = NO_WEIGHT, str(client), reasons.get(str(client)) or why
+                rounds.setdefault(event, []).append(record["round"])
     return rounds
 
 

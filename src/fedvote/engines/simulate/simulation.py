@@ -200,7 +200,7 @@ class Simulation:
 
         record = {
             "clients": cohort,
-            **federation.weights(closed.state, closed.counted),
+            **federation.weights(last.state, closed.state, closed.counted),
             **({"measured": closed.measured} if closed.measured else {}),
             **({"refused": closed.refused} if closed.refused else {}),
         }
