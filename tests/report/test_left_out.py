@@ -36,7 +36,7 @@ def test_clients_without_weight_are_left_out_by_the_rule(make_run: MakeRun) -> N
     (first, second) = event_rows(run)
     assert first[:2] == ["no weight", "1 (hostile)"] and first[3:] == ["1", "1"]
     assert second[1] == "3 (hostile)" and second[3:] == ["2", "1\N{EN DASH}2"]
-    assert "only the majority's camp has a vote" in first[2]
+    assert "leaves out ballots that look forged or copied" in first[2]
 
 
 def test_the_reason_of_a_round_stands_in_place_of_the_rules_description(make_run: MakeRun) -> None:

@@ -70,7 +70,7 @@ class FedVote(Method):
 
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
-    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
+    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # rule that weighs ballots
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
     privacy: Privacy = field(default=NoNoise(), metadata={"registry": PRIVACIES})  # noise that clients add to votes
     counts: Counted = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client

@@ -1,4 +1,4 @@
-"""Camps: if the ballots of a round form clusters (camps), only the majority's camp has a vote.
+"""Camps: leaves out ballots that look forged or copied, and the smaller of two camps that pull against each other.
 
 The rule looks at innovations: where a ballot departs from the broadcast, given its client's random numbers. It leaves
 out, with all their votes, in this order:
