@@ -46,6 +46,11 @@ def test_the_reason_of_a_round_stands_in_place_of_the_rules_description(make_run
     assert row[2:] == ["the ballot looks forged or copied", "2", "1\N{EN DASH}2"]
 
 
+def test_clients_that_counted_in_some_rounds_are_told_from_clients_that_never_did(make_run: MakeRun) -> None:
+    run = run_with(make_run, [], weights(0.5, 0, 0.25, 0.25), weights(0, 0.5, 0.25, 0.25))
+    assert clients_left_out(run).note == "by the rule camps: 0, 1\neach of them counted in some rounds"
+
+
 def test_honest_clients_that_are_left_out_are_counted_as_such(make_run: MakeRun) -> None:
     run = run_with(make_run, [3], weights(0, 0.5, 0.25, 0.25))
     assert (

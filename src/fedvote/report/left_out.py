@@ -85,6 +85,8 @@ def how_often(run: Run, out: set[str]) -> str:
     took_part = [(str(client), record["round"]) for record in run.rounds for client in record.get("clients") or ()]
     counted = {client for client, index in took_part if client in out and index not in missed[client]}
     never = len(out - counted)
+    if not never:
+        return "each of them counted in some rounds"
     return "in all of their rounds" if never == len(out) else f"{never} of them in all of their rounds"
 
 

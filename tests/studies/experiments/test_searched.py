@@ -47,7 +47,7 @@ def test_an_unknown_name_is_refused_before_the_search(tmp_path: Path) -> None:
     study = EXPERIMENTS["hostile-digits"]
     assert isinstance(study, Searched)
     study.check(["insider", "camps", "insider: weakest, 15"])
-    with pytest.raises(ConfigError, match=r"no row 'outsider' .* it has: inverse; label-flip; .* insider;"):
+    with pytest.raises(ConfigError, match=r"no row 'outsider' .* it has: inverse; .* insider; .* camps; oracle$"):
         next(study.measure(Asked(only=("outsider",)), tmp_path))
     assert not list(tmp_path.iterdir())
 

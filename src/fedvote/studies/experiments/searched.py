@@ -51,9 +51,14 @@ class Searched:
 
     def check(self, only: Sequence[str]) -> None:
         """Refuse, before the search, a name that is neither searched for nor compared after any choice."""
-        possible = [cell for each in self.candidates for cell in self.compare({each.row: each.column}).cells]
-        compared = {name for cell in possible for name in (cell.row, cell.column)}
-        chosen([name for name in only if name not in compared], [cell.row for cell in self.candidates], self.about)
+        compared = [
+            [name for cell in self.compare({each.row: each.column}).cells for name in (cell.row, cell.column)]
+            for each in self.candidates
+        ]
+        by_any = set[str]().union(*compared)
+        by_all = [name for name in compared[0] if all(name in names for names in compared)]
+        known = [*(cell.row for cell in self.candidates), *by_all]
+        chosen([name for name in only if name not in by_any], known, self.about)
 
     def chosen(self, tried: Sequence[Runs]) -> dict[str, str]:
         found: dict[str, dict[str, list[float]]] = {}
