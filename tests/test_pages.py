@@ -208,7 +208,7 @@ def _parts(names: dict[str, Any]) -> None:
     assert names["snapshot"].record["accuracy"] > 0.85
     assert names["module"](torch.zeros(2, 30)).shape == (2, 2)
     folders = sorted(Path("runs").iterdir())
-    assert len(folders) == 9
+    assert len(folders) == 10
     for folder in folders:
         assert "refused" not in (folder / "metrics.jsonl").read_text()
         network: Any = fedvote.load_network(folder)

@@ -7,6 +7,7 @@ and those within functions run later: both are left out, unless a test says othe
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -131,7 +132,8 @@ def test_no_engine_imports_the_other(one: str, other: str) -> None:
 
 
 def test_a_run_folder_needs_no_engine() -> None:
-    assert not {module for module in loaded(f"{ROOT}.runs.folder") if module.startswith(f"{ROOT}.engines.")}
+    parts = [f"{ROOT}.runs.{part}" for part in ("folder", "claim", "description", "judged_by", "experiment")]
+    assert not {module for part in parts for module in loaded(part) if module.startswith(f"{ROOT}.engines.")}
 
 
 def test_few_files_stand_at_the_root() -> None:
@@ -165,3 +167,24 @@ def test_no_two_files_share_a_name() -> None:
             places[file.name].append(str(file.parent.relative_to(SOURCE)))
     shared = {name: where for name, where in places.items() if len(where) > 1}
     assert shared.keys() <= SAME_NAME.keys(), shared
+
+
+DOCS = SOURCE.parent / "docs"
+FILE_NAMED = re.compile(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)`")
+TABLE = re.compile(r"^\| file of `([a-z_/]+)/` \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    named = set(FILE_NAMED.findall((DOCS / page).read_text(encoding="utf-8")))
+    assert named
+    there = ["/" + str(file.relative_to(SOURCE.parent)) for file in [*FILES, *(SOURCE.parent / "tests").rglob("*.py")]]
+    assert not {name for name in named if not any(file.endswith(f"/{name}") for file in there)}
+
+
+def test_a_table_of_a_folder_names_each_of_its_files_once() -> None:
+    tables = dict(TABLE.findall((DOCS / "architecture.md").read_text(encoding="utf-8")))
+    assert tables.keys() == {"engines/flower", "network", "runs", "training"}
+    for folder, rows in tables.items():
+        files = [file.name for file in (SOURCE / ROOT / folder).glob("*.py") if file.name != "__init__.py"]
+        assert sorted(FILE_NAMED.findall(rows)) == sorted(files), folder

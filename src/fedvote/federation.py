@@ -6,7 +6,6 @@ All draws are functions of the seed, the round and the client: every engine draw
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -17,14 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from fedvote import contracts
-from fedvote.attacks import Attack
-from fedvote.attacks.poisoned_data import poisoned_data
+from fedvote.attacks.poisoned_data import poisoned_data, with_poisoned_labels
 from fedvote.core import Batches, Dataset, Examples, State, Weights
 from fedvote.data import load
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, augmented, check_all
 from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
-from fedvote.errors import ConfigError, Doubt
+from fedvote.errors import ConfigError
 from fedvote.fitting_parts import (
     check_attack,
     check_batches,
@@ -36,6 +34,7 @@ from fedvote.fitting_parts import (
     check_poison,
     check_secrecy,
     check_start,
+    warn_of,
 )
 from fedvote.method import Method
 from fedvote.methods import FedVote
@@ -49,6 +48,8 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
+from fedvote.reputation.reputation import memory_in
+from fedvote.rounds import held
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.tasks.losses import smoothed
@@ -114,8 +115,7 @@ class Federation:
         method, plan = method or FedVote(), plan or Plan()
         data = load(data) if isinstance(data, str) else data
         check_kinds(network, method, data)
-        for doubt in plan.doubts():
-            warnings.warn(doubt, Doubt, stacklevel=3)
+        warn_of(plan, method)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         goal = Goal.of(plan.loss, plan.metric, data)
@@ -183,7 +183,8 @@ class Federation:
             memory = {name: value.expand(len(self.owned), *value.shape).clone() for name, value in fresh.items()}
             state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
             contracts.models(self.method, self.method.models(state), network.D, network.F)
-            return Snapshot(0, state, memory)
+            keeps = self.plan.federation.kept_broadcasts > 1 and self.method.wire(network).keeps_broadcast
+            return Snapshot(0, state | (held.nobody(len(self.owned)) if keeps else {}), memory)
 
     def summary(self) -> Summary:
         """Every layer with its shape, what happens to it, and its bits; print it."""
@@ -258,19 +259,11 @@ class Federation:
         batches = draw_batches(train, owned, steps, self.plan.local.batch, keys, drawn)
         batches = dataclasses.replace(batches, rate=self.plan.local.lr_schedule.at(round, rounds), rounds=rounds)
         batches = augmented(batches, self.augment, keys) if self.augment else batches
-        hostile = [row for row, key in enumerate(keys) if key.client in self.hostile]
-        attack, classes = self.plan.attack, len(self.data.classes)
         if self.network.dropout:
             noise = noise_of(keys, batches.steps).to(train.y.device)
             batches = dataclasses.replace(batches, noise_KS2=noise)
-        if not hostile or type(attack).poison is Attack.poison:
-            return batches
-        labels_KSB = batches.examples.y[batches.index_KSB]
-        clean = labels_KSB[hostile]
-        poisoned = attack.poison(clean.flatten(1), classes, [keys[row] for row in hostile])
-        poisoned = contracts.labels(attack, poisoned, clean.flatten(1), classes)
-        labels_KSB[hostile] = poisoned.view_as(clean).to(labels_KSB.dtype)
-        return dataclasses.replace(batches, poisoned_KSB=labels_KSB)
+        hostile = {row: key for row, key in enumerate(keys) if key.client in self.hostile}
+        return with_poisoned_labels(batches, self.plan.attack, len(self.data.classes), hostile)
 
     def steps(self, samples: Sequence[int], at: int = 1) -> int | list[int]:
         """Local steps of each client in round `at`: one number for all, or one for each by its number of examples."""
@@ -295,12 +288,16 @@ class Federation:
         """Whether the models are evaluated after a round."""
         return round % self.plan.engine.evaluate_every == 0 or round == self.plan.rounds
 
-    def weights(self, state: State, counted: list[int]) -> dict[str, dict[int, float]]:
-        """Each client's share in the tally; empty if all shares are equal and no client is hostile."""
-        weights = state.get("vote_weight")
-        if weights is None or (not self.hostile and rule_of(self.method) is None):
+    def weights(self, before: State, after: State, counted: list[int]) -> dict[str, Any]:
+        """Each client's share in the tally, and why some have none; empty if all are equal and no client is hostile."""
+        weights, rule = after.get("vote_weight"), rule_of(self.method)
+        if weights is None or (not self.hostile and rule is None):
             return {}
-        return {"vote_weight": dict(zip(counted, weights[counted].tolist(), strict=True))}
+        shares = dict(zip(counted, weights[counted].tolist(), strict=True))
+        without = [client for client, share in shares.items() if not share]
+        if rule is None or not without:
+            return {"vote_weight": shares}
+        return {"vote_weight": shares, "left_out": rule.reasons(memory_in(before), memory_in(after), without)}
 
 
 def traffic(up: int, down: int, sent: int, received: int, weights: int) -> dict[str, float]:

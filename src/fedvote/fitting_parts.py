@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,23 @@ def check_gradients(method: Method, network: Network) -> None:
             Doubt,
             stacklevel=4,
         )
+
+
+def warn_of(plan: Plan, method: Method) -> None:
+    """Warn of settings that can run, but are probably a mistake."""
+    for doubt in (*plan.doubts(), *doubts_about_rule(plan, method)):
+        warnings.warn(doubt, Doubt, stacklevel=4)
+
+
+def doubts_about_rule(plan: Plan, method: Method) -> Iterator[str]:
+    """Why a reputation rule cannot do its work: too few ballots in a round, or no honest majority."""
+    if (rule := rule_of(method)) is None:
+        return
+    name, hostile, clients = type(rule).__name__, plan.federation.hostile, plan.federation.clients
+    if plan.cohort < rule.fewest:
+        yield f"a round has {plan.cohort} clients: {name} needs {rule.fewest} or more to find a forged ballot"
+    if 2 * hostile >= clients and not plan.federation.oracle:
+        yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"
 
 
 def check_frozen(method: Method, network: Network) -> None:

@@ -51,9 +51,10 @@ class Clients:
     cohort: int = 0  # number of clients drawn for a round; 0: all
     hostile: int = 0  # number of clients that attack; the seed draws them
     oracle: bool = False  # leave out hostile clients: the yardstick for a defence, which no server could run
+    kept_broadcasts: int = 1  # broadcasts that the server keeps: a client that missed fewer rounds is sent the change
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "clients")
+        _check_numbers(self, "clients", "kept_broadcasts")
         if not 0 <= self.cohort <= self.clients:
             raise ConfigError(
                 f"cohort is {self.cohort}, expected 0 (everybody) to {self.clients}, the number of clients"

@@ -65,6 +65,7 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["run", "--resume", "--out", "nowhere"], "nowhere holds no run to resume"),
         (["train"], "No such command 'train'"),
         (["list", "colours"], "cannot list 'colours'; known: methods, attacks"),
+        (["list", "reputation"], "presets; did you mean reputations?"),
         (["report"], "Missing argument"),
         (["report", "nowhere"], "has no config.toml"),
         (["data", "check", "mnist"], "there is no dataset 'mnist'"),

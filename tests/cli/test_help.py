@@ -8,7 +8,6 @@ import sys
 import textwrap
 
 import pytest
-import typer.main
 from click import Command as ClickCommand
 from click import Group
 from typer.testing import CliRunner
@@ -16,17 +15,7 @@ from typer.testing import CliRunner
 from fedvote import __version__
 from fedvote.cli import app
 from tests.cli.command import Command
-
-
-def commands(command: ClickCommand, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], ClickCommand]:
-    """Every command and group, by the words that lead to it."""
-    found = {path: command}
-    for name, part in command.commands.items() if isinstance(command, Group) else ():
-        found |= commands(part, (*path, name))
-    return found
-
-
-EVERY = commands(typer.main.get_command(app))
+from tests.cli.every_command import EVERY
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)

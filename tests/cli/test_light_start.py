@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fedvote
-from tests.cli.test_help import EVERY
+from tests.cli.every_command import EVERY
 
 HEAVY = "[name for name in ('torch', 'numpy', 'sklearn') if name in sys.modules]"
 ANSWER = f"""

@@ -12,7 +12,7 @@ from fedvote.codecs import (
     Header,
 )
 from fedvote.core import Codec
-from tests.codecs.fuzz import Case
+from tests.codecs.fuzz_messages import Case
 
 HEADER = Header(3, 12, b"\x01\x02ABCDEF", "FedVote")
 VOTES = torch.tensor([1, -1, 1, 1, -1, -1, 1, -1, 1, 1, -1], dtype=torch.int8)

@@ -29,13 +29,15 @@ from fedvote.randomness import SERVER, Key
 from fedvote.reputation import Proportional
 from fedvote.rounds import Round
 from tests.codecs import fuzz
-from tests.codecs.fuzz import ACCEPTED, FITTED, KEPT, MUTATIONS, REFUSED, UNCHANGED, Case
+from tests.codecs.fuzz import ACCEPTED, FITTED, KEPT, REFUSED, UNCHANGED
 from tests.codecs.fuzz_cases import Raises, case_of
+from tests.codecs.fuzz_messages import Case, honest
+from tests.codecs.fuzz_mutations import MUTATIONS
 from tests.toy import Federation, open_round
 
 
 def test_ten_thousand_frames_pass_and_every_mutation_does_its_work() -> None:
-    counts = fuzz.fuzz(fuzz.honest(), 10_000, seed=1)
+    counts = fuzz.fuzz(honest(), 10_000, seed=1)
     assert counts.total() == 10_000
     for mutation in MUTATIONS:
         assert counts[mutation, KEPT, REFUSED] > 50 and counts[mutation, FITTED, REFUSED] > 200, mutation
@@ -46,11 +48,11 @@ def test_ten_thousand_frames_pass_and_every_mutation_does_its_work() -> None:
 
 
 def test_a_seed_is_the_same_frames_again() -> None:
-    assert fuzz.fuzz(fuzz.honest(3), 500, 3) == fuzz.fuzz(fuzz.honest(3), 500, 3) != fuzz.fuzz(fuzz.honest(4), 500, 4)
+    assert fuzz.fuzz(honest(3), 500, 3) == fuzz.fuzz(honest(3), 500, 3) != fuzz.fuzz(honest(4), 500, 4)
 
 
 def test_every_codec_is_among_the_honest_messages_plain_and_coded() -> None:
-    codecs = [(codec, case) for case in fuzz.honest() for codec in case.codecs.values()]
+    codecs = [(codec, case) for case in honest() for codec in case.codecs.values()]
     assert (
         {codec.tag for codec, _ in codecs}
         == set(fuzz.VALID)

@@ -21,8 +21,9 @@ from fedvote.codecs.frame import CHECKSUM, HEAD
 from fedvote.core import Codec, Message
 from fedvote.errors import WireError
 from tests.codecs import fuzz
-from tests.codecs.fuzz import Case, Fault
+from tests.codecs.fuzz import Fault
 from tests.codecs.fuzz_cases import VOTES, Raises, case_of
+from tests.codecs.fuzz_messages import Case
 
 
 def assert_caught(cases: list[Case], saying: str, frames: int = 3000) -> None:

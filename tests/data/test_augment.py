@@ -12,26 +12,21 @@ import torch
 from torch import Tensor, nn
 
 import fedvote
-from fedvote.core import Batches, Dataset, Examples
+from fedvote.core import Batches, Dataset
 from fedvote.data.augment import AUGMENTATIONS, Augmentation, Crop, Cutout, Flip, Noise, Rotation, augmented
 from fedvote.data.batches import draw_batches
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.runs.config import parse, read
 from fedvote.runs.experiment import federation
-from fedvote.runs.folder import own_files
 from fedvote.runs.keys import settings
+from fedvote.runs.own_files import own_files
 from fedvote.runs.toml_tables import as_table, to_toml
+from tests.data.pictures import ALL, images
 from tests.toy import dataset, keys, module
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
-ALL = [Flip(), Crop(2), Cutout(4), Rotation(15.0), Noise(0.1)]
 PICTURE = torch.arange(12.0).view(1, 1, 3, 4)
-
-
-def images(n: int = 60, size: int = 8) -> Examples:
-    x = torch.randint(0, 256, (n, 3, size, size), generator=Key(0).torch("images"), dtype=torch.uint8)
-    return Examples(x, torch.arange(n) % 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 
 
 def drawn(clients: list[int], round: int = 1, device: str = "cpu", parts: Any = ALL, steps: int = 3) -> Batches:

@@ -15,7 +15,7 @@ from fedvote.method import Method
 from fedvote.methods import SignSGD
 from fedvote.network.network import Network
 from fedvote.randomness import SERVER
-from fedvote.reputation import Proportional
+from fedvote.reputation import Cut, Proportional
 from fedvote.rounds import Round
 from fedvote.wire import Delivery, Outgoing
 from tests.engines.simulated import assert_equal, simulated, timeless
@@ -86,6 +86,16 @@ def test_only_the_rounds_asked_for_are_judged_and_the_last(every: int, judged: l
     assert [s.round for s in snapshots if "accuracy" in s.record] == judged
     assert all("uplink_bytes" in s.record for s in snapshots)
     assert_equal(snapshots[-1], list(simulated(rounds=5).run())[-1])
+
+
+def test_the_record_says_whom_the_rule_left_out_and_why() -> None:
+    run = simulated(FedVote(reputation=Cut()), attack="inverse", hostile=2)
+    for snapshot in run.run():
+        weights, out = snapshot.record["vote_weight"], snapshot.record.get("left_out", {})
+        assert set(out) == {client for client, weight in weights.items() if not weight}
+        assert set(out.values()) <= {"the reputation is below the mean"}
+    assert set(out) == set(run.federation.hostile)
+    assert all("left_out" not in snapshot.record for snapshot in simulated(attack="inverse", hostile=1).run())
 
 
 def test_vote_weights_are_in_every_record_of_a_run_in_which_they_may_differ() -> None:

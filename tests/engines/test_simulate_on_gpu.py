@@ -17,7 +17,7 @@ from fedvote.network.network import Network
 from fedvote.system.device import repeatable
 from fedvote.training import descent, replay
 from fedvote.training.schedules import Cosine, Linear
-from tests.data.test_augment import ALL, images
+from tests.data.pictures import ALL, images
 from tests.export.networks import blocks
 from tests.toy import assert_same, batches, dataset, examples, keys, module
 

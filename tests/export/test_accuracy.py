@@ -19,8 +19,8 @@ from fedvote.data import load
 from fedvote.export import c, onnx
 from fedvote.export.network_file import Deployed
 from fedvote.tasks.goal import CLASSES
+from tests.export.c.run_program import MAIN
 from tests.export.networks import blocks
-from tests.export.test_c import MAIN
 
 POINT = 0.005  # half a point
 COMPILER, EMULATORS = "aarch64-linux-gnu-gcc", ("qemu-aarch64", "qemu-aarch64-static")

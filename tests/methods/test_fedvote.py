@@ -15,7 +15,7 @@ from fedvote.codecs import Header, unpack
 from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError
 from fedvote.methods.fedvote import Votes
-from fedvote.methods.vote_count import Counted, levels_of
+from fedvote.methods.vote_result import Counted, levels_of
 from fedvote.randomness import Key
 from tests.methods.ballots import SOFT, merged, share, wide
 from tests.toy import Federation, close_round, dataset, merge, three_weights

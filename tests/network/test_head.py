@@ -8,27 +8,15 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from fedvote import FedAvg, FedVote
 from fedvote.errors import ModelError
 from fedvote.federation import Federation
 from fedvote.network.network import Network
 from fedvote.plan import Plan
+from tests.network.twenty_networks import Net
 from tests.toy import dataset
-
-
-class Made(nn.Module):
-    """Layers in this order of registration, and a forward pass over them."""
-
-    def __init__(self, forward: Callable[[Any, Tensor], object], **layers: nn.Module) -> None:
-        super().__init__()
-        self.run = forward
-        for name, layer in layers.items():
-            setattr(self, name, layer)
-
-    def forward(self, x: Tensor) -> object:
-        return self.run(self, x)
 
 
 def two(inputs: int = 6, outputs: int = 3) -> dict[str, nn.Module]:
@@ -36,7 +24,7 @@ def two(inputs: int = 6, outputs: int = 3) -> dict[str, nn.Module]:
 
 
 def tied() -> nn.Module:
-    made: Any = Made(
+    made: Any = Net(
         lambda m, x: m.head(m.embed(x.long()).mean(1))[:, :3], embed=nn.Embedding(10, 4), head=nn.Linear(4, 10)
     )
     made.head.weight = made.embed.weight
@@ -44,9 +32,9 @@ def tied() -> nn.Module:
 
 
 CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
-    "head first": (lambda: Made(lambda m, x: m.head(m.body(x).relu()), **two()), (6,), {"body.weight"}),
+    "head first": (lambda: Net(lambda m, x: m.head(m.body(x).relu()), **two()), (6,), {"body.weight"}),
     "1 x 1 convolution before pooling": (
-        lambda: Made(
+        lambda: Net(
             lambda m, x: m.out(m.conv(x) * m.gate(x.mean((2, 3))).sigmoid()[..., None, None]).mean((2, 3)),
             out=nn.Conv2d(4, 3, 1),
             conv=nn.Conv2d(2, 4, 3),
@@ -56,17 +44,17 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
         {"conv.weight", "gate.weight"},
     ),
     "used as a function": (
-        lambda: Made(lambda m, x: F.linear(m.body(x).relu(), m.head.weight, m.head.bias), **two()),
+        lambda: Net(lambda m, x: F.linear(m.body(x).relu(), m.head.weight, m.head.bias), **two()),
         (6,),
         {"body.weight"},
     ),
     "a layer that never runs": (
-        lambda: Made(lambda m, x: m.head(m.body(x)), **two(), unused=nn.Linear(7, 7)),
+        lambda: Net(lambda m, x: m.head(m.body(x)), **two(), unused=nn.Linear(7, 7)),
         (6,),
         {"body.weight", "unused.weight"},
     ),
     "attention, whose last projection torch never calls": (
-        lambda: Made(
+        lambda: Net(
             lambda m, x: m.attention(*[m.embed(x)[:, None]] * 3)[0][:, 0, :3],
             attention=nn.MultiheadAttention(4, 2, batch_first=True),
             embed=nn.Linear(6, 4),
@@ -75,7 +63,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
         {"embed.weight"},
     ),
     "a sequence, and a scale after the head": (
-        lambda: Made(
+        lambda: Net(
             lambda m, x: m.norm(m.head(m.body(x[..., None].expand(-1, -1, 6))).mean(1)), **two(), norm=nn.LayerNorm(3)
         ),
         (4,),
@@ -91,7 +79,7 @@ def test_all_but_the_last_layer_is_voted_on(name: str) -> None:
 
 
 def two_paths() -> nn.Module:
-    return Made(lambda m, x: m.wide(x) + m.head(m.body(x).relu()), **two(), wide=nn.Linear(6, 3))
+    return Net(lambda m, x: m.wide(x) + m.head(m.body(x).relu()), **two(), wide=nn.Linear(6, 3))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +116,7 @@ def test_a_method_without_votes_takes_any_network() -> None:
     ],
 )
 def test_other_weights_are_voted_on_by_name(vote: tuple[str, ...], named: set[str]) -> None:
-    made: Any = Made(
+    made: Any = Net(
         lambda m, x: m.head(m.lstm(m.embed(x.long()) + m.start)[0][:, -1]),
         embed=nn.Embedding(9, 4), lstm=nn.LSTM(4, 5, batch_first=True), head=nn.Linear(5, 3),
     )  # fmt: skip

@@ -15,8 +15,9 @@ from fedvote.method import Method
 from fedvote.models import MODELS
 from fedvote.network.network import Network
 from fedvote.network.products import Patches, as_products
-from fedvote.training.descent import Stack, parts_of
+from fedvote.training.descent import parts_of
 from fedvote.training.optimizer import optimizer_of
+from fedvote.training.stack import Stack
 from tests.toy import batches, module, scaled
 
 CONVOLUTIONS: list[dict[str, Any]] = [

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-MakeRun = Callable[..., Path]
+from tests.report.pages import MakeRun
 
 
 def config_text(clients: int, rounds: int, method: str) -> str:

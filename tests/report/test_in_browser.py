@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import tag
 from fedvote.report.page import shell
 from tests.browser import chromium, needs_browser, set_width
+from tests.report.pages import MakeRun
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
-MakeRun = Callable[..., Path]
 pytestmark = needs_browser
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from fedvote.report.headline import clients_left_out
 from fedvote.report.left_out import event_rows
 from fedvote.report.run_page import Run, read_runs
+from tests.report.pages import MakeRun
 
-MakeRun = Callable[..., Path]
 CAMPS = '[method.reputation]\nname = "camps"\n'
 
 
@@ -37,7 +36,19 @@ def test_clients_without_weight_are_left_out_by_the_rule(make_run: MakeRun) -> N
     (first, second) = event_rows(run)
     assert first[:2] == ["no weight", "1 (hostile)"] and first[3:] == ["1", "1"]
     assert second[1] == "3 (hostile)" and second[3:] == ["2", "1\N{EN DASH}2"]
-    assert "only the majority's camp has a vote" in first[2]
+    assert "leaves out ballots that look forged or copied" in first[2]
+
+
+def test_the_reason_of_a_round_stands_in_place_of_the_rules_description(make_run: MakeRun) -> None:
+    forged = {"left_out": {"1": "the ballot looks forged or copied"}}
+    run = run_with(make_run, [1], weights(0.5, 0, 0.25, 0.25) | forged, weights(0.5, 0, 0.25, 0.25) | forged)
+    (row,) = event_rows(run)
+    assert row[2:] == ["the ballot looks forged or copied", "2", "1\N{EN DASH}2"]
+
+
+def test_clients_that_counted_in_some_rounds_are_told_from_clients_that_never_did(make_run: MakeRun) -> None:
+    run = run_with(make_run, [], weights(0.5, 0, 0.25, 0.25), weights(0, 0.5, 0.25, 0.25))
+    assert clients_left_out(run).note == "by the rule camps: 0, 1\neach of them counted in some rounds"
 
 
 def test_honest_clients_that_are_left_out_are_counted_as_such(make_run: MakeRun) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,8 +16,7 @@ from fedvote.report.measured import in_words, method_measurements, points
 from fedvote.report.over_seeds import groups_of
 from fedvote.report.run_page import read_runs
 from tests import toy
-
-MakeRun = Callable[..., Path]
+from tests.report.pages import MakeRun
 
 
 def test_every_number_of_a_method_has_a_chart_with_a_point_a_round(make_run: MakeRun) -> None:

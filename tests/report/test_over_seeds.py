@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,7 @@ from fedvote.report.lines import Point, Series, chart_data, line
 from fedvote.report.over_seeds import Group, groups_of
 from fedvote.report.run_page import read_runs
 from fedvote.report.sections import points
-
-MakeRun = Callable[..., Path]
+from tests.report.pages import MakeRun
 
 
 def with_seed(folder: Path, seed: int) -> Path:

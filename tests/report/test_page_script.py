@@ -17,8 +17,8 @@ from fedvote.report import write_report
 from fedvote.report.axis import axis_from_zero, percent_axis
 from fedvote.report.chart import Chart, line, panels
 from fedvote.report.page import shell
+from tests.report.pages import MakeRun
 
-MakeRun = Callable[..., Path]
 Node = Any  # [name, attributes, children], or a text
 NODE = shutil.which("node")
 VOID = {"meta", "link", "br", "img", "input", "hr"}

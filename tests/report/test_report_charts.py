@@ -10,7 +10,8 @@ import pytest
 from fedvote.report.axis import axis_from_zero, log_axis, percent_axis
 from fedvote.report.client_maps import data_map
 from fedvote.report.heat import SHADES, HeatMap, heat_map, label_stride, row_pixels, shade
-from fedvote.report.lines import Point, Series, colour_style, line_chart
+from fedvote.report.lines import Point, Series, line_chart
+from fedvote.report.number_text import brief, decimal
 from fedvote.report.run_page import Clients
 
 
@@ -45,8 +46,12 @@ def test_a_line_goes_through_its_points_upwards_for_larger_values() -> None:
     assert 'd="M0.0 1000.0L500.0 750.0L1000.0 0.0"' in chart
 
 
-def test_the_eighth_run_does_not_have_the_colour_of_the_first() -> None:
-    assert len({colour_style(index) for index in range(14)}) == 14
+def test_labels_of_axes_have_the_separators_of_tables() -> None:
+    series = Series("s", 0, "solid", (), (Point(0, 0, ""), Point(12_000, 30_000, "")))
+    axes = axis_from_zero(12_000), axis_from_zero(30_000)
+    chart = line_chart("label", [series], *axes, "x", lambda value: brief(value, 4))
+    labels = re.findall(r"<span[^>]*>([^<]+)</span>", chart)
+    assert labels[:2] == ["0", "5,000"] and labels[-1] == "12,000" and labels[-2] == decimal(10_000)
 
 
 def test_whatever_is_not_nothing_has_a_shade_and_the_largest_value_the_last() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fedvote.errors import ConfigError
 from fedvote.report.run_page import read_runs
-
-MakeRun = Callable[..., Path]
+from tests.report.pages import MakeRun
 
 
 def append(folder: Path, text: str) -> None:

@@ -30,6 +30,13 @@ def test_title_ticks_axis_and_every_name_are_words_of_the_drawing() -> None:
     ]  # fmt: skip
 
 
+def test_labels_have_the_separators_of_tables() -> None:
+    points = (Point(0, 60, ""), Point(4000, 100, ""))
+    axes = axis_from_zero(4000), percent_axis([60, 100])
+    chart = line_svg("a title", [Series("one", 0, "solid", ("one",), points)], *axes, "round", str, [])
+    assert {"1,000", "4,000"} <= set(words(ElementTree.fromstring(chart)))
+
+
 def test_labels_stand_where_the_lines_are_drawn() -> None:
     svg = drawn(["one"])
     place, inner = next((g, child) for g in svg.iter(f"{SVG}g") for child in g if child.tag == f"{SVG}svg")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from fedvote.report.run_page import read_runs
 from fedvote.report.what_it_was import what_it_was
-
-MakeRun = Callable[..., Path]
+from tests.report.pages import MakeRun
 
 
 def sentence(*folders: Path) -> str:

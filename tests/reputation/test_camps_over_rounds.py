@@ -14,6 +14,7 @@ from fedvote.methods import FedVote
 from fedvote.quantize import BINARY, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Camps
+from fedvote.reputation.camps import FORGED, OPPOSED
 from tests.reputation.cast_ballots import (
     ATTACKS,
     OTHER,
@@ -83,6 +84,23 @@ def test_opponents_stay_out_while_nobody_undoes_their_work_and_come_back_when_th
         memory = verdict.memory
         counted.append(int((verdict.soft_K[:10] > 0).sum()))
     assert counted[1:5] == [0] * 4 and counted[-1] == 10
+
+
+def test_the_reasons_tell_forgers_from_opponents_in_every_round() -> None:
+    """Ten clients oppose the others for many rounds, then invert their votes."""
+    rows, rule, memory = range(10), Camps(), Camps().init(N)
+    for round in range(1, 9):
+        before, forge = memory, round > 5
+        verdict = judged(memory, attacked(ATTACKS["inverse"] if forge else None, rows, round), range(N), round)
+        memory, out = verdict.memory, (verdict.soft_K == 0).nonzero()[:, 0].tolist()
+        assert rule.reasons(before, memory, out) == dict.fromkeys(out, FORGED if forge else OPPOSED)
+        assert round < 3 or out == list(rows)
+
+
+def test_an_opponent_for_very_many_rounds_is_still_one() -> None:
+    """Its share of rounds as an opponent is 1 in float32, and grows no more."""
+    known = {"opposed": torch.ones(2)}
+    assert Camps().reasons(known, known, [1]) == {1: OPPOSED}
 
 
 def test_pairs_of_very_many_clients_are_not_remembered() -> None:

@@ -13,6 +13,7 @@ from fedvote.errors import ConfigError
 from fedvote.federation import Snapshot
 from fedvote.plan import Clients, LocalTraining
 from fedvote.reputation import Proportional
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RunFolder
 
@@ -35,11 +36,11 @@ def snapshot(round: int) -> Snapshot:
 def filled(path: Path, rounds: int, config: Config = SMALL) -> RunFolder:
     """A folder with a run of so many rounds in it."""
     folder = RunFolder(path)
-    assert folder.claim(config, resume=False) is None
+    assert claim(folder, config, resume=False) is None
     for round in range(1, rounds + 1):
         folder.add(snapshot(round))
         folder.save(snapshot(round))
-    folder.release()
+    release(folder)
     return folder
 
 
@@ -47,6 +48,6 @@ def refuse(sentence: str, folder: RunFolder, config: Config = SMALL, resume: boo
     """The claim is refused, and the folder stays as it is."""
     before = contents(folder.path) if folder.path.is_dir() else None
     with pytest.raises(ConfigError, match=re.escape(sentence)) as refusal:
-        folder.claim(config, resume)
+        claim(folder, config, resume)
     assert "\n" not in str(refusal.value)
     assert before == (contents(folder.path) if folder.path.is_dir() else None)

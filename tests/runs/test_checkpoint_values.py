@@ -14,8 +14,10 @@ from fedvote import ConfigError
 from fedvote.core import State
 from fedvote.federation import Snapshot
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.own_files import changed
 from fedvote.runs.simulated_run import run
 
 SETTINGS = ["rounds=2", "federation.clients=2", "local.steps=1", "local.batch=20", "engine.evaluate_every=9"]
@@ -92,12 +94,12 @@ def test_a_record_that_is_none_is_one_sentence(record: str, finished: Path, tmp_
 @pytest.mark.parametrize("content", ["", "{", "[1]", "3", "null", "[" * 100_000, "\xff"])
 def test_a_damaged_environment_is_one_sentence(content: str, tmp_path: Path) -> None:
     folder, config = RunFolder(tmp_path), read("quickstart")
-    folder.claim(config, resume=False)
+    claim(folder, config, resume=False)
     folder.add(Snapshot(1, {}, {}, {"round": 1}))
     folder.environment_file.write_bytes(content.encode("latin-1"))
     with pytest.raises(ConfigError, match=r"environment\.json is damaged") as refusal:
-        folder.changed(config)
-    folder.release()
+        changed(folder, config)
+    release(folder)
     assert "\n" not in str(refusal.value)
 
 

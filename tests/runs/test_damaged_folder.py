@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from fedvote.errors import ConfigError
 from fedvote.federation import Snapshot
+from fedvote.runs.claim import claim, release
 from fedvote.runs.folder import RunFolder
 from tests.runs.run_folders import SMALL, contents, filled, refuse, snapshot
 
@@ -95,8 +96,8 @@ def test_what_is_not_a_number_is_null_in_json(tmp_path: Path) -> None:
     for _ in range(2):
         (line,) = folder.metrics_file.read_text().splitlines()
         assert json.loads(line, parse_constant=pytest.fail) == {"round": 1, "loss": None, "vote_weight": {"0": None}}
-        folder.claim(SMALL, resume=True)
-        folder.release()
+        claim(folder, SMALL, resume=True)
+        release(folder)
 
 
 @pytest.mark.parametrize("left", range(0, 40, 7))
@@ -105,7 +106,7 @@ def test_a_line_that_was_cut_off_is_mended_from_the_checkpoint(left: int, tmp_pa
     whole = folder.metrics_file.read_text()
     first = whole.index("\n") + 1
     folder.metrics_file.write_text(whole[: min(first + left, len(whole) - 1)])
-    folder.claim(SMALL, resume=True)
+    claim(folder, SMALL, resume=True)
     assert folder.metrics_file.read_text() == whole
 
 
@@ -113,11 +114,11 @@ def test_a_line_whose_checkpoint_is_missing_is_dropped(tmp_path: Path) -> None:
     folder = filled(tmp_path, 2)
     with folder.metrics_file.open("a") as file:
         file.write(json.dumps(snapshot(3).record) + '\n{"round": 4, "acc')
-    folder.claim(SMALL, resume=True)
+    claim(folder, SMALL, resume=True)
     assert [record["round"] for record in folder.metrics()] == [1, 2]
 
 
 def test_a_run_killed_while_it_wrote_its_first_file_starts_again(tmp_path: Path) -> None:
     (tmp_path / "config.toml.part").write_text("seed = ")
-    assert RunFolder(tmp_path).claim(SMALL, resume=True) is None
+    assert claim(RunFolder(tmp_path), SMALL, resume=True) is None
     assert RunFolder(tmp_path).config() == SMALL

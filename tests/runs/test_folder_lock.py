@@ -12,17 +12,22 @@ import pytest
 from filelock import FileLock, Timeout
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import LOCK, RunFolder
+from fedvote.runs.claim import claim, release
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.folder_lock import LOCK, lock
 from fedvote.runs.simulated_run import run
 from tests.runs.run_folders import SMALL, filled, refuse
 
 GOING_ON = "is the folder of a run in progress"
-CLAIM = "import sys, pathlib; from fedvote.runs.folder import RunFolder as R; f = R(pathlib.Path(sys.argv[1])); "
+CLAIM = (
+    "import sys, pathlib; from fedvote.runs.claim import RunFolder, claim; "
+    "f = RunFolder(pathlib.Path(sys.argv[1])); claim(f, f.config(), True); "
+)
 
 
 def claiming(folder: RunFolder, then: str = "") -> list[str]:
     """The command of another process that claims the run in a folder."""
-    return [sys.executable, "-c", f"{CLAIM} f.claim(f.config(), True); {then}", str(folder.path)]
+    return [sys.executable, "-c", f"{CLAIM} {then}", str(folder.path)]
 
 
 def is_free(folder: RunFolder) -> bool:
@@ -36,19 +41,19 @@ def is_free(folder: RunFolder) -> bool:
 
 def test_nobody_else_in_a_process_works_on_its_run(tmp_path: Path) -> None:
     folder = filled(tmp_path, 1)
-    folder.claim(SMALL, resume=True)
+    claim(folder, SMALL, resume=True)
     refuse(GOING_ON, RunFolder(tmp_path), SMALL)
     refuse(GOING_ON, folder, SMALL)  # it was not let go by the first refusal
-    folder.release()
-    assert RunFolder(tmp_path).claim(SMALL, resume=True) is not None
+    release(folder)
+    assert claim(RunFolder(tmp_path), SMALL, resume=True) is not None
 
 
 def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    folder.claim(SMALL, resume=False)
+    claim(folder, SMALL, resume=False)
     second = subprocess.run(claiming(folder), capture_output=True, text=True, check=False)
     assert second.returncode == 1 and GOING_ON in second.stderr
-    folder.release()
+    release(folder)
     assert is_free(folder)
 
 
@@ -59,14 +64,14 @@ def test_a_process_that_is_killed_leaves_no_lock_that_holds(tmp_path: Path) -> N
         assert other.stdout is not None and other.stdout.readline() == "claimed\n"
         refuse(GOING_ON, folder, SMALL)
         other.kill()
-    assert folder.claim(SMALL, resume=True) is not None
+    assert claim(folder, SMALL, resume=True) is not None
 
 
 def test_any_thread_may_release_a_run(tmp_path: Path) -> None:
     folder = filled(tmp_path, 1)
-    folder.claim(SMALL, resume=True)
+    claim(folder, SMALL, resume=True)
     assert not is_free(folder)
-    thread = Thread(target=folder.release)
+    thread = Thread(target=release, args=[folder])
     thread.start()
     thread.join()
     assert is_free(folder)
@@ -79,23 +84,23 @@ def test_a_file_system_without_locks_stops_no_run(number: int, tmp_path: Path, m
 
     monkeypatch.setattr("fcntl.flock", flock)
     folder = filled(tmp_path, 1)
-    assert folder.claim(SMALL, resume=True) is not None
+    assert claim(folder, SMALL, resume=True) is not None
     refuse(GOING_ON, RunFolder(tmp_path), SMALL)  # this process still knows
-    folder.release()
-    assert RunFolder(tmp_path).claim(SMALL, resume=True) is not None
+    release(folder)
+    assert claim(RunFolder(tmp_path), SMALL, resume=True) is not None
 
 
 def test_a_lock_alone_makes_no_folder_foreign(tmp_path: Path) -> None:
     with FileLock(tmp_path / LOCK):
         pass
     (tmp_path / LOCK).touch()
-    assert RunFolder(tmp_path).claim(SMALL, resume=False) is None
+    assert claim(RunFolder(tmp_path), SMALL, resume=False) is None
 
 
 def test_a_run_from_before_there_was_a_lock_file_goes_on(tmp_path: Path) -> None:
     folder = filled(tmp_path, 1)
     (tmp_path / LOCK).unlink()
-    assert folder.claim(SMALL, resume=True) is not None
+    assert claim(folder, SMALL, resume=True) is not None
 
 
 def test_a_lock_is_one_hidden_empty_file(tmp_path: Path) -> None:
@@ -110,19 +115,19 @@ def test_a_lock_that_cannot_be_opened_is_no_leave_to_go_on(tmp_path: Path) -> No
     folder = RunFolder(tmp_path / "run")
     (folder.path / ".lock").mkdir(parents=True)
     with pytest.raises(ConfigError, match=r"\.lock cannot be opened \(.*\), so another run might use the folder"):
-        folder.claim(SMALL, resume=False)
+        claim(folder, SMALL, resume=False)
 
 
 def test_a_run_that_ends_between_the_check_and_the_lock_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, lock = RunFolder(tmp_path / "run"), RunFolder._lock
+    folder = RunFolder(tmp_path / "run")
 
-    def late(self: RunFolder) -> None:
-        monkeypatch.setattr(RunFolder, "_lock", lock)
+    def late(path: Path) -> None:
+        monkeypatch.setattr("fedvote.runs.claim.lock", lock)
         list(run(SMALL, folder, device="cpu"))
-        lock(self)
+        lock(path)
 
-    monkeypatch.setattr(RunFolder, "_lock", late)
+    monkeypatch.setattr("fedvote.runs.claim.lock", late)
     with pytest.raises(ConfigError, match="already holds a run"):
-        folder.claim(SMALL, resume=False)
+        claim(folder, SMALL, resume=False)

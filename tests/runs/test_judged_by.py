@@ -15,9 +15,11 @@ from fedvote.export.export_run import export_run
 from fedvote.export.network_file import save_network
 from fedvote.federation import Snapshot
 from fedvote.report.run_page import read_run
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read
+from fedvote.runs.description import ELSEWHERE, JUDGED_BY, describe
 from fedvote.runs.experiment import dataset
-from fedvote.runs.folder import ELSEWHERE, JUDGED_BY, RunFolder
+from fedvote.runs.folder import RunFolder
 from fedvote.runs.judged_by import check_same_data, data_of_run, judged_by
 from fedvote.runs.simulated_run import run
 
@@ -38,12 +40,12 @@ def federated(tmp_path: Path) -> Path:
     config = read("quickstart", SETTINGS)
     federation = servers_site(config, str(tmp_path / "hospital"), "cpu")
     folder = RunFolder(tmp_path / "run")
-    folder.claim(config, resume=False)
-    folder.describe(federation, judged_by(str(tmp_path / "hospital"), federation.data))
+    claim(folder, config, resume=False)
+    describe(folder, federation, judged_by(str(tmp_path / "hospital"), federation.data))
     snapshot = Snapshot(1, federation.start().state, {}, {"round": 1})
     folder.add(snapshot)
     save_network(folder.path, federation, snapshot, config.model)
-    folder.release()
+    release(folder)
     return folder.path
 
 
@@ -68,7 +70,7 @@ def test_other_data_in_the_same_place_are_refused(federated: Path, tmp_path: Pat
         export_run(federated, test=True)
     with pytest.raises(ConfigError, match=r"was judged by .*hospital .* has other examples"):
         federation = servers_site(read("quickstart", SETTINGS), str(tmp_path / "hospital"), "cpu")
-        check_same_data(RunFolder(federated), judged_by(str(tmp_path / "hospital"), federation.data))
+        check_same_data(RunFolder(federated), federation, judged_by(str(tmp_path / "hospital"), federation.data))
 
 
 def test_an_older_run_on_data_from_elsewhere_does_not_fall_back_to_the_configuration(federated: Path) -> None:

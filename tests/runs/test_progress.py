@@ -44,14 +44,33 @@ def test_a_line_of_80_columns_has_round_metric_traffic_and_time_left(
     assert "accuracy 100.0%" in line and "up 123.5 GB, down 1.235 GB" in line and line.endswith("left")
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["live", "plain"])
-def test_a_line_of_80_columns_has_the_success_of_a_backdoor_and_all_traffic(
-    way: Way, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_live_line_of_80_columns_has_the_success_of_a_backdoor_and_all_traffic(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    text = shown(way, capsys, 1000, accuracy=1.0, backdoor_success=1.0, refused={})
+    text = shown(progress._live, capsys, 1000, accuracy=1.0, backdoor_success=1.0, refused={})
     (line,) = [line.rstrip() for line in text.splitlines() if "1000/1000" in line and "accuracy" in line]
     assert "accuracy 100.0%, backdoor 100.0%  4.000 MB" in line and line.endswith("left") and len(line) <= 80
+
+
+def test_a_plain_line_has_both_directions_beside_the_success_of_a_backdoor(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(progress._plain, capsys, 1000, accuracy=1.0, backdoor_success=1.0, refused={})
+    assert "accuracy 100.0%, backdoor 100.0%  up 1.000 MB, down 3.000 MB" in text
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["live", "plain"])
+def test_a_client_that_the_rule_leaves_out_is_named_once_with_the_reason(
+    way: Way, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    out: list[dict[int, str]] = [{0: "forged"}, {0: "forged", 2: "opposed", 3: "opposed"}, {}, {2: "opposed"}]
+    record = {name: value for name, value in RECORD.items() if name != "refused"}
+    snapshots = [Snapshot(n, {}, {}, record | {"round": n, "left_out": each}) for n, each in enumerate(out, 1)]
+    list(way(snapshots, len(out), 0, (0, 0), ""))
+    text = capsys.readouterr().err
+    assert [line.split("rule: ")[1].rstrip() for line in text.splitlines() if "left out" in line] == [
+        "0; forged", "2, 3; opposed",
+    ]  # fmt: skip
 
 
 def test_another_metric_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:

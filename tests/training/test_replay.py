@@ -14,8 +14,9 @@ from fedvote.engines.simulate.chunks import Chunks
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.system.device import repeatable
-from fedvote.training.descent import Stack, descend
+from fedvote.training.descent import descend
 from fedvote.training.replay import Recorded, Replay
+from fedvote.training.stack import Stack
 from tests.toy import batches, module, scaled
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import Tensor
 
 from fedvote.core import Examples, Message
+from fedvote.errors import ConfigError
 from fedvote.randomness import SERVER, Key
 
 if TYPE_CHECKING:
@@ -90,3 +91,8 @@ def narrowed(seen: Seen, attack: Attack, rows: Sequence[int] | None = None) -> S
     keys = seen.keys if rows is None else [seen.keys[row] for row in rows]
     honest, theirs = seen.honest if attack.omniscient else {}, seen.honest_keys if attack.draws else ()
     return replace(seen, own=own, keys=keys, honest=honest, honest_keys=theirs)
+
+
+def check_share(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise ConfigError(f"share is {share}, expected a number from 0 to 1")

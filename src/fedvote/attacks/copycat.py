@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.core import Message
 from fedvote.errors import ConfigError
@@ -29,8 +29,7 @@ class Copycat(Attack):
     def __post_init__(self) -> None:
         if self.victims < 1 or self.wakes < 1:
             raise ConfigError(f"victims is {self.victims} and wakes {self.wakes}, expected 1 or more of each")
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"share is {self.share}, expected a number from 0 to 1")
+        check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:
         if seen.keys[0].round >= self.wakes:

@@ -12,10 +12,9 @@ from typing import ClassVar
 
 import torch
 
-from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.collusion import against, partly
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,7 @@ class Ladder(Attack):
     share: float = 0.3  # of the weights, for the last attacker
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"share is {self.share}, expected a number from 0 to 1")
+        check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)

@@ -11,10 +11,9 @@ from typing import ClassVar
 
 import torch
 
-from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.collusion import against, partly
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,7 @@ class LowAgreement(Attack):
     share: float = 0.2  # of the weights
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"share is {self.share}, expected a number from 0 to 1")
+        check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -16,8 +15,7 @@ class Partial(Attack):
     share: float = 0.5  # of votes, or updates, to invert
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"share is {self.share}, expected a number from 0 to 1")
+        check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)

@@ -1,15 +1,16 @@
-"""The data of hostile clients: copies of their own examples, which an attack has changed before any training."""
+"""Poisoned data of hostile clients: copies of their examples, changed before any training, and labels of batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from fedvote import contracts
 from fedvote.attacks.attack import Attack
-from fedvote.core import Examples
+from fedvote.core import Batches, Examples
 from fedvote.randomness import Key
 
 
@@ -34,3 +35,15 @@ def poisoned_data(
         parts.append(changed)
     x, y = torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts])
     return Examples(x, y, train.mean, train.std), rows
+
+
+def with_poisoned_labels(batches: Batches, attack: Attack, classes: int, hostile: Mapping[int, Key]) -> Batches:
+    """The batches, in which the attack may have changed labels. `hostile`: rows of hostile clients, with their keys."""
+    if not hostile or type(attack).poison is Attack.poison:
+        return batches
+    labels_KSB, rows = batches.examples.y[batches.index_KSB], list(hostile)
+    clean_HSB = labels_KSB[rows]
+    poisoned_HN = attack.poison(clean_HSB.flatten(1), classes, list(hostile.values()))
+    poisoned_HN = contracts.labels(attack, poisoned_HN, clean_HSB.flatten(1), classes)
+    labels_KSB[rows] = poisoned_HN.view_as(clean_HSB).to(labels_KSB.dtype)
+    return dataclasses.replace(batches, poisoned_KSB=labels_KSB)

@@ -13,10 +13,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.collusion import against, flips, partly
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
 
@@ -27,8 +26,7 @@ class VulnerableVotes(Attack):
     share: float = 1.0  # of all weights at most; the smallest leads first
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"share is {self.share}, expected a number from 0 to 1")
+        check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)

@@ -31,6 +31,7 @@ def deploy_local(
     import signal
     from contextlib import closing
 
+    from fedvote.engines.flower.between_machines import check_between_machines
     from fedvote.engines.flower.local_federation import RUN, deploy
     from fedvote.engines.flower.processes import ENDS
     from fedvote.runs.config import read
@@ -39,7 +40,7 @@ def deploy_local(
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"
-    federation(config, "cpu")  # fail on mistakes before anything is started
+    check_between_machines(federation(config, "cpu"), config.flower)  # before anything is started
     for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP: so do we
             signal.signal(number, signal.default_int_handler)

@@ -37,8 +37,8 @@ def run(
 ) -> None:
     """Train one federation; write its metrics, network and report into a run folder."""
     from fedvote.report import write_report
+    from fedvote.runs.config_differences import flat
     from fedvote.runs.experiment import configure, warnings_for
-    from fedvote.runs.folder import flat
     from fedvote.runs.progress import both_ways, show_network, watch
     from fedvote.runs.simulated_run import run as run_experiment
     from fedvote.runs.toml_tables import as_table

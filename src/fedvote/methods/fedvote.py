@@ -8,12 +8,13 @@ it is broadcast: fewer bits, more noise. Either way the server continues from ex
 The server can draw the random numbers by which a client rounds, so it knows the ballot r_m that client m would have
 sent without training. With `counts = "changes"` it adds to the soft vote the mean of w_m - r_m, in place of counting
 w_m anew. The expectation is the same, except where the sum leaves [-1, 1] and is clipped. The noise of rounding is in
-both ballots, and cancels where they agree: it is a control variate. `vote_count.py` has the variance.
+both ballots, and cancels where they agree: it is a control variate. `vote_result.py` has the variance.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from fedvote.codecs import Start
 from fedvote.core import Batches, Message, State, Weights
-from fedvote.errors import ConfigError, WireError
+from fedvote.errors import ConfigError, Doubt, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
@@ -32,7 +33,8 @@ from fedvote.methods.frozen_weights import marked, without_frozen
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.trained_floats import REST, rounded_rows
-from fedvote.methods.vote_count import MEMORY, MOST_LEVELS, TALLIES, empty_count
+from fedvote.methods.vote_count import empty_count
+from fedvote.methods.vote_result import MOST_LEVELS, TALLIES
 from fedvote.network.network import Network
 from fedvote.privacy import PRIVACIES, NoNoise, Privacy
 from fedvote.quantize import (
@@ -50,6 +52,7 @@ from fedvote.quantize import (
 )
 from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Reputation, Uniform, rule_of
+from fedvote.reputation.reputation import MEMORY
 from fedvote.training.descent import descend
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
@@ -67,7 +70,7 @@ class FedVote(Method):
 
     votes: Votes = "binary"  # -1 and +1; or "ternary": -1, 0 and +1
     normalisation: Normalisation = field(default=Tanh(1.5), metadata={"registry": NORMALISATIONS})  # phi
-    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # lambda: ballots' weights
+    reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # rule that weighs ballots
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
     privacy: Privacy = field(default=NoNoise(), metadata={"registry": PRIVACIES})  # noise that clients add to votes
     counts: Counted = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client
@@ -122,6 +125,13 @@ class FedVote(Method):
             raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
         if not 0 < self.float_lr < math.inf:
             raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
+
+    def check(self, cohort: int) -> None:
+        counted = (len(self.alphabet) - 1) * cohort + 1  # levels of so many equal votes
+        rounds_all = self.counts == "changes" or self.bounds or self.is_private or rule_of(self) is not None
+        if self.levels > counted and not rounds_all:
+            many = f"levels is {self.levels}, but {cohort} equal votes have {counted}"
+            warnings.warn(f"{many}, so they are not rounded: choose fewer", Doubt, stacklevel=4)
 
     @property
     def alphabet(self) -> Alphabet:

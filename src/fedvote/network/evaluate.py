@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Examples, Weights
-from fedvote.network.network import Network, channels_last
+from fedvote.network.channels_last import channels_last
+from fedvote.network.network import Network
 from fedvote.tasks.goal import CLASSES, Goal
 
 

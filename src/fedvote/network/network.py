@@ -8,52 +8,33 @@ the batch, or by statistics that `calibrate` measured. Dropout follows from the 
 from __future__ import annotations
 
 import copy
-import hashlib
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.core import State, Task, Weights
-from fedvote.errors import Doubt, ModelError, some
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.products import as_products
-from fedvote.network.start import Start, draw
-from fedvote.network.static_batch_norm import has_affine_norms, with_recording_norms, with_static_norms
+from fedvote.network.slots import Vector, fingerprint_of, flatten, length, slots_of, standardised, unflatten
+from fedvote.network.start import Start, draw, warn_of_rounding
+from fedvote.network.static_batch_norm import (
+    has_affine_norms,
+    norm_statistics,
+    with_recording_norms,
+    with_static_norms,
+)
 from fedvote.network.trial import try_out
 from fedvote.network.validate import problems, refuse, uncompiled
-from fedvote.network.voted_weights import VOTABLE, votable_weights
+from fedvote.network.voted_weights import frozen_weights, votable_weights, without_votable
 from fedvote.randomness import Key
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-Vector = Tensor | Sequence[Tensor]
-"""Voted or float weights: one flat vector, or its parts in the order of their slots."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """The place of one parameter in its flat vector."""
-
-    name: str
-    shape: tuple[int, ...]
-    start: int
-
-    @property
-    def size(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def stop(self) -> int:
-        return self.start + self.size
 
 
 class Network:
@@ -82,11 +63,11 @@ class Network:
         module = uncompiled(module)
         refuse(problems(module, votes))
         if start == "given":
-            _warn_of_rounding(module)
+            warn_of_rounding(module)
         self.drops_norms = start == "seed" and has_affine_norms(module)
         self._tracking = with_recording_norms(module, affine=start == "given")
         self._batch = with_static_norms(self._tracking).train()
-        self._frozen = _frozen(module, self._batch)
+        self._frozen = frozen_weights(module, self._batch)
         self._loss = loss
         self._half = False
         self.compiled = False
@@ -97,17 +78,20 @@ class Network:
         self.alters_input = False  # whether forward changes its input in place
         self._noise: Tensor | None = None  # of the call in progress
         self._operations: dict[torch.Size, int] = {}
-        names = self._votable(module, keep_float, vote, shape, votes) if voted is None else voted
+        names: Collection[str] | None = voted
+        if names is None:
+            tried = copy.deepcopy(self._batch)  # a run may leave outputs in attributes, or change buffers
+            names = votable_weights(tried, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
+            names = names or without_votable(self._batch, type(module).__name__, votes, self.frozen)
         parameters = dict(self._batch.named_parameters())
-        self.voted = _slots({name: parameters[name] for name in parameters if name in names})
-        self.floats = _slots({name: parameters[name] for name in parameters if name not in names})
-        self.D = self.voted[-1].stop if self.voted else 0
-        self.F = self.floats[-1].stop if self.floats else 0
+        self.voted = slots_of({name: parameters[name] for name in parameters if name in names})
+        self.floats = slots_of({name: parameters[name] for name in parameters if name not in names})
+        self.D, self.F = length(self.voted), length(self.floats)
         self.brings_weights = start == "given"
         # weights that clients cannot make from the seed
         self.given = list(parameters) if start == "given" else draw(self._batch, Key(seed))
         parameters = dict(self._batch.named_parameters())
-        self.start = Weights(_flatten(parameters, self.voted), _flatten(parameters, self.floats))
+        self.start = Weights(flatten(parameters, self.voted), flatten(parameters, self.floats))
 
     @property
     def frozen(self) -> frozenset[str]:
@@ -131,33 +115,6 @@ class Network:
         """Float parameters, biases apart, that start at zero: if they stay there, nothing before them can learn."""
         floats = self.start.floats
         return [s.name for s in self.floats if not s.name.endswith("bias") and not floats[s.start : s.stop].any()]
-
-    def _votable(
-        self,
-        module: nn.Module,
-        keep_float: Sequence[str] | None,
-        vote: Sequence[str],
-        shape: Sequence[int] | None,
-        votes: bool,
-    ) -> set[str]:
-        """Names of the voted weights; of a method without votes, any weights, since all are float."""
-        tried = copy.deepcopy(self._batch)  # a run may leave outputs in attributes, or change buffers
-        voted = votable_weights(tried, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
-        if not voted and not votes:
-            return {name for name, _ in self._batch.named_parameters()} - self.frozen
-        if not voted:
-            free = [
-                name
-                for name, parameter in self._batch.named_parameters()
-                if parameter.ndim > 1 and name not in self.frozen
-                if not isinstance(self._batch.get_submodule(name.rpartition(".")[0]), VOTABLE)
-            ]
-            raise ModelError(
-                f"{type(module).__name__} has no weights to vote on: expected at least one convolution or linear layer "
-                "besides those kept float; add one, or pass keep_float=[] to vote on the last layer as well"
-                + (f", or name others in vote: {some(free)}" if free else "")
-            )
-        return voted
 
     def to(self, device: torch.device | str, half: bool = False, compiled: bool = False) -> Network:
         """A copy on the device. `half`: convolutions and products in bfloat16, everything else in float32.
@@ -202,18 +159,16 @@ class Network:
     @cached_property
     def fingerprint(self) -> bytes:
         """Eight bytes: a hash of the names and shapes of all layers."""
-        layout = repr([(slot.name, slot.shape) for slot in (*self.voted, *self.floats)])
-        return hashlib.blake2b(layout.encode(), digest_size=8).digest()
+        return fingerprint_of((*self.voted, *self.floats))
 
     @property
     def norms(self) -> dict[str, torch.Size]:
         """Names and shapes of the batch-norm statistics."""
-        return {name: buffer.shape for name, buffer in self._norm_buffers().items()}
+        return {name: buffer.shape for name, buffer in norm_statistics(self._tracking).items()}
 
     def standardise(self, voted_D: Tensor) -> Tensor:
         """Divide each layer's weights by their standard deviation."""
-        parts = [voted_D[slot.start : slot.stop] for slot in self.voted]
-        return torch.cat([part / part.std(correction=0).clamp_min(1e-12) for part in parts])
+        return standardised(voted_D, self.voted)
 
     def __call__(self, voted_D: Vector, floats_F: Vector, x_B: Tensor) -> Tensor:
         """Outputs for one batch. Batch norm uses the statistics of that batch."""
@@ -239,7 +194,7 @@ class Network:
 
     def calibrate(self, weights: Weights, x: Tensor) -> State:
         """Measure batch-norm statistics on `x`. With them the network can take one input at a time."""
-        statistics = {name: torch.zeros_like(buffer) for name, buffer in self._norm_buffers().items()}
+        statistics = {name: torch.zeros_like(buffer) for name, buffer in norm_statistics(self._tracking).items()}
         self._tracking.train()
         self._run(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, x)
         return statistics
@@ -271,50 +226,5 @@ class Network:
         return y.float() if self._half else y
 
     def _parameters(self, voted_D: Vector, floats_F: Vector) -> dict[str, Tensor]:
-        # split instead of slices: the gradient of each slice would be as large as the whole vector
-        parts = [
-            part
-            for vector, sizes in zip((voted_D, floats_F), self.sizes, strict=True)
-            for part in (vector.split(sizes) if isinstance(vector, Tensor) else vector)
-        ]
-        parameters = {s.name: part.view(s.shape) for s, part in zip((*self.voted, *self.floats), parts, strict=False)}
+        parameters = unflatten(voted_D, self.voted) | unflatten(floats_F, self.floats)
         return parameters | {name: parameters[name].detach() for name in self.frozen & parameters.keys()}
-
-    def _norm_buffers(self) -> dict[str, Tensor]:
-        norms = [(name, m) for name, m in self._tracking.named_modules() if isinstance(m, _BatchNorm)]
-        return {f"{name}.{b}": buffer for name, norm in norms for b, buffer in norm.named_buffers(recurse=False)}
-
-
-def channels_last(x: Tensor) -> Tensor:
-    """Images (..., channels, height, width), contiguous by pixel: the layout that tensor cores prefer."""
-    x = x.movedim(-3, -1).contiguous()
-    *front, height, width, channels = x.shape
-    # explicit strides: with one channel, torch could take either layout
-    strides = (*x.stride()[:-3], 1, width * channels, channels)
-    return x.as_strided((*front, channels, height, width), strides)
-
-
-def _warn_of_rounding(module: nn.Module) -> None:
-    """Runs train in float32: warn if that rounds given weights."""
-    double = {name: p for name, p in module.named_parameters() if p.dtype == torch.float64}
-    if rounded := [name for name, p in double.items() if not torch.equal(p, p.float().double())]:
-        doubt = f"{some(rounded)}: float64 weights are rounded to float32, in which runs train"
-        warnings.warn(doubt, Doubt, stacklevel=4)
-
-
-def _frozen(module: nn.Module, batch: nn.Module) -> frozenset[str]:
-    """Parameters of `batch` that the user froze in the module; none if nothing else is left to train."""
-    fixed = {name for name, p in module.named_parameters(remove_duplicate=False) if not p.requires_grad}
-    names = {name for name, _ in batch.named_parameters()}
-    return frozenset(fixed & names) if names - fixed else frozenset()
-
-
-def _slots(parameters: dict[str, nn.Parameter]) -> tuple[Slot, ...]:
-    slots: list[Slot] = []
-    for name, parameter in parameters.items():
-        slots.append(Slot(name, tuple(parameter.shape), slots[-1].stop if slots else 0))
-    return tuple(slots)
-
-
-def _flatten(parameters: dict[str, nn.Parameter], slots: tuple[Slot, ...]) -> Tensor:
-    return torch.cat([torch.empty(0), *(parameters[slot.name].detach().flatten() for slot in slots)])

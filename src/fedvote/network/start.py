@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -10,9 +11,9 @@ from typing import Literal
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedvote.errors import ModelError, reason, some
+from fedvote.errors import Doubt, ModelError, reason, some
+from fedvote.network.static_batch_norm import norm_statistics
 from fedvote.network.voted_weights import VOTABLE
 from fedvote.randomness import Key
 
@@ -46,7 +47,8 @@ def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -
     """A copy of the module with these weights: a state dict, or a file of one (.safetensors, or torch.save's)."""
     weights, where = (source, "the state dict given") if isinstance(source, Mapping) else (_read(Path(source)), source)
     own = module.state_dict()
-    other = _norm_statistics(module) | dict(weights)
+    # no run uses running statistics, so no start has to have them
+    other = norm_statistics(module) | dict(weights)
     for name, value in own.items():
         if name not in other:
             raise ModelError(
@@ -67,10 +69,12 @@ def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -
     return copied
 
 
-def _norm_statistics(module: nn.Module) -> dict[str, Tensor]:
-    """The running statistics of batch norms: no run uses them, so no start has to have them."""
-    norms = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, _BatchNorm)]
-    return {f"{name}.{b}".lstrip("."): value for name, norm in norms for b, value in norm.named_buffers(recurse=False)}
+def warn_of_rounding(module: nn.Module) -> None:
+    """Runs train in float32: warn if that rounds given weights."""
+    double = {name: p for name, p in module.named_parameters() if p.dtype == torch.float64}
+    if rounded := [name for name, p in double.items() if not torch.equal(p, p.float().double())]:
+        doubt = f"{some(rounded)}: float64 weights are rounded to float32, in which runs train"
+        warnings.warn(doubt, Doubt, stacklevel=4)
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:

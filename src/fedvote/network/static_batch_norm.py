@@ -48,3 +48,9 @@ def with_static_norms(module: nn.Module) -> nn.Module:
 
 def has_affine_norms(module: nn.Module) -> bool:
     return any(isinstance(layer, _BatchNorm) and layer.affine for layer in module.modules())
+
+
+def norm_statistics(module: nn.Module) -> dict[str, Tensor]:
+    """The running statistics of all batch norms, by name."""
+    norms = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, _BatchNorm)]
+    return {f"{name}.{b}".lstrip("."): value for name, norm in norms for b, value in norm.named_buffers(recurse=False)}

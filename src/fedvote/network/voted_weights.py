@@ -54,6 +54,33 @@ def votable_weights(
     return {name for name, parameter in module.named_parameters() if id(parameter) in voted} - set(frozen)
 
 
+def without_votable(module: nn.Module, kind: str, votes: bool, frozen: Collection[str]) -> set[str]:
+    """All weights that train, for a method without votes; ModelError for a method with votes.
+
+    For networks without votable weights. `kind`: the name of the user's class.
+    """
+    weights = {name: parameter for name, parameter in module.named_parameters() if name not in frozen}
+    if not votes:
+        return set(weights)
+    free = [
+        name
+        for name, parameter in weights.items()
+        if parameter.ndim > 1 and not isinstance(module.get_submodule(name.rpartition(".")[0]), VOTABLE)
+    ]
+    raise ModelError(
+        f"{kind} has no weights to vote on: expected at least one convolution or linear layer besides those kept "
+        "float; add one, or pass keep_float=[] to vote on the last layer as well"
+        + (f", or name others in vote: {some(free)}" if free else "")
+    )
+
+
+def frozen_weights(module: nn.Module, batch: nn.Module) -> frozenset[str]:
+    """Parameters of `batch` that the user froze in the module; none if nothing else is left to train."""
+    fixed = {name for name, p in module.named_parameters(remove_duplicate=False) if not p.requires_grad}
+    names = {name for name, _ in batch.named_parameters()}
+    return frozenset(fixed & names) if names - fixed else frozenset()
+
+
 def _last(module: nn.Module, layers: dict[str, nn.Module], shape: Sequence[int] | None, unclear: bool) -> list[str]:
     """The layer that stays float: the last one that runs; without a shape to run it on, the last linear one."""
     found = None

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis, percent_axis
-from fedvote.report.lines import LegendKey, Point, Series, colour_style, legend, line_chart
+from fedvote.report.html_page import heading
+from fedvote.report.line_look import COLOURS, patterned, swatched
+from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, join, tag
-from fedvote.report.number_text import NONE
-from fedvote.report.page import heading, shell
+from fedvote.report.number_text import NONE, brief
+from fedvote.report.page import shell
 from fedvote.report.svg import line_svg
 from fedvote.report.what_it_was import in_common
 from fedvote.runs.config import Config
@@ -21,7 +23,7 @@ ORACLE = "oracle"
 
 
 def show_percent(value: float) -> str:
-    return f"{value:.4g}\u202f%"
+    return f"{brief(value, 4)}\u202f%"
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,16 @@ def panels(charts: Sequence[Chart]) -> Html:
 
 
 def look(name: str, names: Sequence[str]) -> tuple[int, str]:
-    """A line's colour and dash: black and dashed for the oracle; from the seventh line on, darker and dotted."""
+    """A line's colour and dash: the last colour and dashed for the oracle, which no other line has."""
+    others = COLOURS - 1
     if name == ORACLE:
-        return 6, "dashed"
+        return others, "dashed"
     index = [each for each in names if each != ORACLE].index(name)
-    return (index, "solid") if index < 6 else (index + 1, "dotted")
+    return index % others, patterned("solid", index, others)
 
 
 def swatch(name: str, names: Sequence[str]) -> Html:
-    return join(tag("i", class_="swatch", style=colour_style(look(name, names)[0])), name)
+    return swatched(name, *look(name, names))
 
 
 def line(name: str, names: Sequence[str], xs: Sequence[float], ys: Measured, note: Callable[[int], str]) -> Series:

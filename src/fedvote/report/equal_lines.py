@@ -41,5 +41,5 @@ def _path(series: Series) -> Path:
 
 def _turn(series: Series, group: Sequence[Series]) -> tuple[int, int]:
     """Lines of one run never take turns with each other: their dashes tell them apart."""
-    others = [each for each in group if each.dash == series.dash]
+    others = [each for each in group if each.dash.split()[0] == series.dash.split()[0]]
     return (others.index(series), len(others)) if len(others) > 1 else (0, 1)

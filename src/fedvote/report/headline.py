@@ -35,9 +35,14 @@ def headlines(run: Run) -> list[Headline]:
 
 def columns(group: Group) -> list[Headline]:
     """The numbers of one run for a table of several; of runs that differ only in their seed, their means."""
-    by_run = [[quality(run), float_quality(run), traffic(run), smaller(run), *headlines(run)[2:]] for run in group.runs]
+    first = (quality, float_quality, traffic, smaller, clients_left_out, on_device)
+    by_run = [
+        [*(show(run) for show in first), bits_one_way(run, "up"), bits_one_way(run, "down"), time_taken(run)]
+        for run in group.runs
+    ]
     means = [over_seeds(items) for items in zip(*by_run, strict=True)]
-    return [*(with_spread(item, group) for item in means[:2]), *means[2:]]
+    deployed, floating = (with_spread(item, group) for item in means[:2])
+    return [with_backdoor(deployed, group), floating, *means[2:]]
 
 
 def over_seeds(items: Sequence[Headline]) -> Headline:
@@ -51,6 +56,12 @@ def with_spread(item: Headline, group: Group) -> Headline:
     ends = [value for run in group.runs if (value := run.final(suffix)) is not None]
     of = f" in {len(ends)} of {len(group.runs)} runs" if len(ends) < len(group.runs) else ""
     return replace(item, words=spread(ends, group.shown.percent) + of) if ends and group.runs[1:] else item
+
+
+def with_backdoor(item: Headline, group: Group) -> Headline:
+    """A metric, and beside it the success of a backdoor, if the runs have one."""
+    ends = [column[-1] for run in group.runs if (column := run.column("backdoor_success"))]
+    return replace(item, words=f"{item.value}, backdoor {percent(mean(ends))}") if ends else item
 
 
 def quality(run: Run) -> Headline:
@@ -141,6 +152,10 @@ def bits(run: Run) -> Headline:
     both = None if up is None or down is None else up + down
     note = f"{decimal(up)} up, {decimal(down)} down\n{size(traffic_per_client(run))} for each client and round"
     return Headline("Bits per weight", both, decimal, note)
+
+
+def bits_one_way(run: Run, way: str) -> Headline:
+    return Headline(f"Bits per weight {way}", mean(run.column(f"{way}link_bits_per_weight")), decimal)
 
 
 def traffic_per_client(run: Run) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.markup import Html, data_block, join, tag
+from fedvote.report.number_text import brief
 
 SHADES = 20
 """Shades of values above 0, up to the largest. Zero is shade 0."""
@@ -88,7 +89,7 @@ def values(heat: HeatMap) -> Html:
         return Html()
     largest, across, down = largest_of(heat.cells), 100 / len(heat.columns), 100 / len(heat.rows)
     spans = [
-        tag("span", f"{value:.4g}", style=f"left: {across * (x + 0.5):.2f}%; top: {down * (y + 0.5):.2f}%",
+        tag("span", brief(value, 4), style=f"left: {across * (x + 0.5):.2f}%; top: {down * (y + 0.5):.2f}%",
             class_="on-dark" if shade(value, largest) > SHADES / 2 else None)
         for y, row in enumerate(heat.cells) for x, value in enumerate(row) if value
     ]  # fmt: skip
@@ -154,7 +155,7 @@ def column_labels(columns: Sequence[str], each: float, *, upright: bool) -> Html
 
 def scale_key(heat: HeatMap) -> Html:
     boxes = join(tag("i", class_="zero"), tag("i", class_="shades"))
-    scale = tag("span", "0 ", boxes, f" {largest_of(heat.cells):.4g} {heat.unit}")
+    scale = tag("span", "0 ", boxes, f" {brief(largest_of(heat.cells), 4)} {heat.unit}")
     absent = any(value is None for row in heat.cells for value in row)
     hatched = tag("span", tag("i", class_="hatch"), f" {heat.empty}") if absent else Html()
     marked = any(row in heat.marked for row in heat.rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedvote.report.headline import columns
 from fedvote.report.left_out import event_rows
-from fedvote.report.lines import colour_style
+from fedvote.report.line_look import patterned, swatched
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import NONE, decimal, percent, size, writer
 from fedvote.report.over_seeds import Group, several_seeds
@@ -69,7 +69,9 @@ def cell(name: str, content: str | Cell, **attributes: object) -> Html:
 def comparison_table(groups: Sequence[Group]) -> Html:
     """The numbers that answer, one row a run or one row a group of seeds, each with its colour in the charts."""
     head = ["Runs" if several_seeds(groups) else "Run", *labels(groups)]
-    rows = [row_of([swatched(group.name, index)], group) for index, group in enumerate(groups)]
+    rows = [
+        row_of([swatched(group.name, index, patterned("solid", index))], group) for index, group in enumerate(groups)
+    ]
     return table(head, rows, "numbers", sorts=True)
 
 
@@ -77,10 +79,6 @@ def labels(groups: Sequence[Group]) -> list[str]:
     """The names of the columns. Where runs are judged by different metrics, the first names none."""
     judged, *others = (item.label for item in columns(groups[0]))
     return [judged if len({group.shown for group in groups}) == 1 else "Deployed network", *others]
-
-
-def swatched(name: str, colour: int) -> Html:
-    return join(tag("i", class_="swatch", style=colour_style(colour)), name)
 
 
 def row_of(names: Sequence[str], group: Group) -> list[str | Cell]:
@@ -91,7 +89,10 @@ def every_run(groups: Sequence[Group]) -> Html:
     """All runs of groups of seeds, with the colour of their group."""
     pairs = [(index, Group(run.name, (run,))) for index, group in enumerate(groups) for run in group.runs]
     head = ["Run", "Seed", *labels(groups)]
-    rows = [row_of([swatched(run.name, index), written(run.seeds[0])], run) for index, run in pairs]
+    rows = [
+        row_of([swatched(run.name, index, patterned("solid", index)), written(run.seeds[0])], run)
+        for index, run in pairs
+    ]
     return table(head, rows, "numbers", sorts=True)
 
 

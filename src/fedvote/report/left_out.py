@@ -38,14 +38,16 @@ def events(run: Run) -> dict[Event, list[int]]:
 
 
 def weightless(run: Run) -> dict[Event, list[int]]:
-    """The rounds in which the rule gave a client's message no weight."""
+    """The rounds in which the rule gave a client's message no weight, and why: if no record says it, the rule's own."""
     judged, rounds = rule(run), dict[Event, list[int]]()
     why = described("reputations", str(judged)) if judged else ""
     for record in run.rounds:
         row = record.get("vote_weight") or {}
+        reasons = dict(clients_and_reasons(record.get("left_out")))
         for client in row:
             if number(row, client) == 0:
-                rounds.setdefault((NO_WEIGHT, str(client), why), []).append(record["round"])
+                event = NO_WEIGHT, str(client), reasons.get(str(client)) or why
+                rounds.setdefault(event, []).append(record["round"])
     return rounds
 
 
@@ -83,6 +85,8 @@ def how_often(run: Run, out: set[str]) -> str:
     took_part = [(str(client), record["round"]) for record in run.rounds for client in record.get("clients") or ()]
     counted = {client for client, index in took_part if client in out and index not in missed[client]}
     never = len(out - counted)
+    if not never:
+        return "each of them counted in some rounds"
     return "in all of their rounds" if never == len(out) else f"{never} of them in all of their rounds"
 
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis
+from fedvote.report.line_look import colour_style
 from fedvote.report.markup import Html, data_block, join, tag
-
-COLOURS = 7
-"""Number of colours --c0, --c1, ... in the style sheet."""
+from fedvote.report.number_text import brief
 
 MOST_DOTS = 30
 """A line with more points has no dots: they would overlap."""
@@ -33,7 +32,7 @@ class Point:
 class Series:
     name: str
     colour: int
-    dash: str  # a class of the style sheet
+    dash: str  # classes of the style sheet: its kind, and its pattern
     tokens: tuple[str, ...]  # the keys of the legend that hide it
     points: tuple[Point, ...]
     turn: tuple[int, int] = (0, 1)  # which of how many equal lines this is: they share the path, dash by dash
@@ -45,14 +44,6 @@ class LegendKey:
     label: str
     colour: int | None
     dash: str
-
-
-def colour_style(colour: int | None) -> str:
-    """Seven colours, then the same mixed with the text's colour."""
-    if colour is None:
-        return "--series: var(--soft)"
-    plain = f"var(--c{colour % COLOURS})"
-    return f"--series: {plain if colour < COLOURS else f'color-mix(in srgb, {plain} 55%, var(--ink))'}"
 
 
 def line_chart(
@@ -69,7 +60,7 @@ def legend(keys: Sequence[LegendKey], hidden: Collection[str] = ()) -> Html:
     """Buttons that show and hide the lines of all charts beside the legend."""
 
     def button(key: LegendKey) -> Html:
-        sample = tag("svg", tag("path", d="M2 5h28", class_=key.dash), viewBox="0 0 32 10", aria_hidden="true")
+        sample = tag("svg", tag("path", d="M2 5h36", class_=key.dash), viewBox="0 0 40 10", aria_hidden="true")
         pressed = "false" if key.token in hidden else "true"
         style = colour_style(key.colour)
         return tag("button", sample, key.label, type="button", aria_pressed=pressed, data_token=key.token, style=style)
@@ -132,7 +123,7 @@ def y_labels(y: Axis, show: Callable[[float], str]) -> Html:
 
 
 def x_labels(x: Axis) -> Html:
-    spans = [tag("span", f"{tick:.6g}", style=f"left: {100 * x.at(tick):.2f}%") for tick in x.ticks]
+    spans = [tag("span", brief(tick), style=f"left: {100 * x.at(tick):.2f}%") for tick in x.ticks]
     return tag("div", *spans, class_="x-labels", aria_hidden="true")
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from fedvote.methods import METHODS
 from fedvote.report.axis import axis_from_zero, value_axis
 from fedvote.report.equal_lines import told_apart
+from fedvote.report.line_look import patterned
 from fedvote.report.lines import LegendKey, Point, Series, edges, legend, line_chart
 from fedvote.report.markup import Html, tag
+from fedvote.report.number_text import brief
 from fedvote.report.over_seeds import Group, mean_points
 from fedvote.report.run_page import Run
 from fedvote.report.sections import section
@@ -19,7 +21,9 @@ def method_measurements(groups: Sequence[Group]) -> Html | None:
     names = list(dict.fromkeys(name for run in runs for record in run.rounds for name in record.get("measured", {})))
     if not names:
         return None
-    keys = [LegendKey(f"run-{index}", group.name, index, "solid") for index, group in enumerate(groups)]
+    keys = [
+        LegendKey(f"run-{index}", group.name, index, patterned("solid", index)) for index, group in enumerate(groups)
+    ]
     drawn = tag("div", *(panel(name, groups) for name in names), class_="panels")
     return section(
         "What the method measured", tag("div", legend(keys) if keys[1:] else "", drawn, class_="multiples"),
@@ -29,7 +33,8 @@ def method_measurements(groups: Sequence[Group]) -> Html | None:
 
 def panel(name: str, groups: Sequence[Group]) -> Html:
     series = [
-        Series(group.name, index, "solid", (f"run-{index}",), points(group, name)) for index, group in enumerate(groups)
+        Series(group.name, index, patterned("solid", index), (f"run-{index}",), points(group, name))
+        for index, group in enumerate(groups)
     ]
     seen = [point for each in series for point in each.points]
     if not seen:
@@ -39,7 +44,7 @@ def panel(name: str, groups: Sequence[Group]) -> Html:
         value_axis(edges(seen)),
     )
     title, sentence = in_words(name, [run for group in groups for run in group.runs])
-    chart = line_chart(title, told_apart(series), x, y, "round", lambda value: f"{value:.4g}")
+    chart = line_chart(title, told_apart(series), x, y, "round", lambda value: brief(value, 4))
     caption = tag("figcaption", title, tag("small", sentence))
     return tag("figure", caption, chart, data_chart="lines")
 

@@ -42,6 +42,15 @@ def decimal(value: float | None) -> str:
     return f"{value:,.{max(0, places)}f}"
 
 
+def brief(value: float, digits: int = 6) -> str:
+    """As `decimal` writes it, with at most so many significant digits and no zeros at the end: for ticks of an axis."""
+    if not math.isfinite(value) or (value and not LEAST <= abs(value) < MOST):
+        return f"{value:.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
 def size(nbytes: float | None) -> str:
     """Bytes as megabytes, or as kilobytes below 0.1 MB."""
     if nbytes is None:

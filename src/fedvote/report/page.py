@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from string import Template
 
 from fedvote.report.client_maps import client_data, vote_weights
 from fedvote.report.evaluated import evaluated
 from fedvote.report.headline import Headline, headlines
+from fedvote.report.html_page import fact_list, heading, html_page, tile
 from fedvote.report.html_tables import (
     comparison_table,
     configuration,
@@ -17,34 +17,14 @@ from fedvote.report.html_tables import (
     network_table,
     rounds_table,
 )
-from fedvote.report.markup import Html, join, markup, meter, tag
+from fedvote.report.markup import Html, join, meter, tag
 from fedvote.report.measured import method_measurements
 from fedvote.report.over_seeds import Group, groups_of, several_seeds
 from fedvote.report.run_page import Run
 from fedvote.report.sections import by_round, by_traffic, folded, section
 from fedvote.report.what_it_was import attack_name, clients_per_round, in_common, rule, what_it_was, written
 
-PAGE = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>
-$style</style>
-</head>
-<body>
-$body
-<script>
-$script</script>
-</body>
-</html>
-""")
-
+ALLOWED = "script-src 'unsafe-inline'; img-src data:"
 OVER_SEEDS = "Means over runs that differ only in their seed, the metric with its standard deviation."
 
 
@@ -55,14 +35,8 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def shell(title: str, body: Html) -> str:
-    """A complete page around a body, with style and script inside."""
-    folder = files("fedvote.report")
-    return PAGE.substitute(
-        title=markup(f"fedvote: {title}"),
-        style="".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("chart.css", "page.css")),
-        script=folder.joinpath("page.js").read_text(encoding="utf-8"),
-        body=body,
-    )
+    """A page of charts and tables around a body."""
+    return html_page(title, body, [files("fedvote.report").joinpath("page.js")], allowed=ALLOWED)
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -83,17 +57,6 @@ def facts(runs: Sequence[Run]) -> Html:
     if any(run.setting("data", "validation") for run in runs):
         facts["evaluated on"] = in_common([evaluated_on(run) for run in runs])
     return fact_list(facts)
-
-
-def heading(title: str, facts: Mapping[str, str], sentence: str = "") -> Html:
-    """The top of a page: its title, a sentence about it, and the facts that are not empty."""
-    lead = tag("p", sentence, class_="lead") if sentence else Html()
-    return tag("header", tag("p", "fedvote", class_="brand"), tag("h1", title), lead, fact_list(facts))
-
-
-def fact_list(facts: Mapping[str, str]) -> Html:
-    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
-    return tag("dl", *pairs) if pairs else Html()
 
 
 def partition(run: Run) -> str:
@@ -123,13 +86,12 @@ def answer(groups: Sequence[Group]) -> Html:
         return section("Over seeds", comparison_table(groups), explain=OVER_SEEDS)
     if len(groups) > 1:
         return section("Runs", comparison_table(groups))
-    return tag("div", *map(tile, headlines(groups[0].runs[0])), class_="tiles answer")
+    return tag("div", *map(headline_tile, headlines(groups[0].runs[0])), class_="tiles answer")
 
 
-def tile(headline: Headline) -> Html:
+def headline_tile(headline: Headline) -> Html:
     bar = meter(headline.share) if headline.share is not None else Html()
-    number = tag("strong", headline.value)
-    return tag("div", tag("span", headline.label), number, bar, tag("small", headline.note), class_="tile")
+    return tile(headline.label, headline.value, headline.note, bar)
 
 
 def charts(groups: Sequence[Group]) -> list[Html]:

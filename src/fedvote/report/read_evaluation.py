@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import read_table
+from fedvote.runs.json_table import read_table
 from fedvote.runs.record_types import is_client, is_number_or_none, is_text, list_of
 
 

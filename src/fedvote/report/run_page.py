@@ -13,7 +13,9 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.report.read_evaluation import read_evaluation
-from fedvote.runs.folder import EVALUATION, JUDGED_BY, RunFolder, read_records
+from fedvote.runs.description import JUDGED_BY
+from fedvote.runs.folder import EVALUATION, RunFolder
+from fedvote.runs.metrics_file import read_records
 from fedvote.tasks.goal import Shown
 
 Record = Mapping[str, Any]

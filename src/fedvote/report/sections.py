@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from fedvote.report.axis import Axis, axis_from_zero, log_axis, percent_axis, value_axis
 from fedvote.report.equal_lines import equal_runs, told_apart
+from fedvote.report.line_look import patterned
 from fedvote.report.lines import LegendKey, Point, Series, edges, line_chart
 from fedvote.report.markup import Html, join, tag
-from fedvote.report.number_text import decimal
+from fedvote.report.number_text import brief, decimal
 from fedvote.report.over_seeds import Group, mean_points, several_seeds
 from fedvote.report.run_page import Run, number
 from fedvote.tasks.goal import ACCURACY, Shown
@@ -45,7 +46,7 @@ def accuracy_series(groups: Sequence[Group], place: Place, unit: str, shown: Sho
         Series(
             name=f"{group.name}, {label}" if len(groups) > 1 else label,
             colour=index if len(groups) > 1 else colour,
-            dash=dash,
+            dash=patterned(dash, index),
             tokens=(f"run-{index}", key),
             points=points(group, key, place, unit),
         )
@@ -75,7 +76,7 @@ def legend_keys(groups: Sequence[Group], shown: Shown) -> list[LegendKey]:
         for key, (label, colour, dash) in reversed(kinds_of(groups, shown).items())
     ]
     names = [
-        LegendKey(f"run-{index}", group.name, index, "solid")
+        LegendKey(f"run-{index}", group.name, index, patterned("solid", index))
         for index, group in enumerate(groups)
         if group.shown == shown
     ]
@@ -97,7 +98,7 @@ def accuracy_figure(
     name = f"{x_name}, logarithmic" if spread else x_name
     sign = "\u202f%" if shown.percent else ""
     keys = legend_keys(groups, shown)
-    chart = line_chart(label, series, x, y, name, lambda value: f"{value:.4g}{sign}", keys, hidden)
+    chart = line_chart(label, series, x, y, name, lambda value: brief(value, 4) + sign, keys, hidden)
     return join(tag("figure", chart, data_chart="lines"), equal_runs(groups, series))
 
 

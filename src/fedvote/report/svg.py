@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 from fedvote.report.axis import Axis
-from fedvote.report.lines import LegendKey, Series, colour_style, drawing
+from fedvote.report.line_look import colour_style
+from fedvote.report.lines import LegendKey, Series, drawing
 from fedvote.report.markup import Html, tag
+from fedvote.report.number_text import brief
 
 WIDTH, HEIGHT = 520, 260
 """Of the plot, without its margins."""
@@ -34,9 +36,9 @@ def line_svg(
     """The same chart as `line_chart`. The plot is at least as high as the legend, which has room for its words."""
     high = max(HEIGHT, ROW * len(keys))
     words = LETTER * max((len(key.label) for key in keys), default=0)
-    width, height = LEFT + WIDTH + max(RIGHT, round(48 + words)), TOP + high + BOTTOM
+    width, height = LEFT + WIDTH + max(RIGHT, round(60 + words)), TOP + high + BOTTOM
     down = [text(show(tick), LEFT - 10, TOP + high * (1 - y.at(tick)) + 4, text_anchor="end") for tick in y.ticks]
-    across = [text(f"{tick:.6g}", LEFT + WIDTH * x.at(tick), TOP + high + 20) for tick in x.ticks]
+    across = [text(brief(tick), LEFT + WIDTH * x.at(tick), TOP + high + 20) for tick in x.ticks]
     chart = tag(
         "svg", tag("style", Html(style())), tag("path", d=f"M0 0h{width}v{height}h-{width}z", class_="box"),
         text(label, LEFT, 24, text_anchor="start", class_="title"),
@@ -59,5 +61,5 @@ def text(words: str, x: float, y: float, text_anchor: str = "middle", class_: st
 def entry(key: LegendKey, y: float) -> Html:
     """A sample of the line, and its name beside it."""
     left = LEFT + WIDTH + 16
-    sample = tag("path", d=f"M{left} {y:.1f}h24", class_=key.dash, style=colour_style(key.colour))
-    return tag("g", sample, text(key.label, left + 32, y + 4, text_anchor="start", class_="key"))
+    sample = tag("path", d=f"M{left} {y:.1f}h36", class_=key.dash, style=colour_style(key.colour))
+    return tag("g", sample, text(key.label, left + 44, y + 4, text_anchor="start", class_="key"))

@@ -1,4 +1,4 @@
-"""Camps: if the ballots of a round form clusters (camps), only the majority's camp has a vote.
+"""Camps: leaves out ballots that look forged or copied, and the smaller of two camps that pull against each other.
 
 The rule looks at innovations: where a ballot departs from the broadcast, given its client's random numbers. It leaves
 out, with all their votes, in this order:
@@ -33,7 +33,7 @@ from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, common_counts, cosines, sum_of_work
 from fedvote.reputation.copies import copies, robbed
-from fedvote.reputation.gaps import Line, widest_gap
+from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.opposition import Pairs, no_pairs, opposed_camp, pairs_of, remembered, still_opposed
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
@@ -41,11 +41,15 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
 KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
+ALWAYS = 1 - 1e-6  # share of rounds as an opponent that no longer grows, by the rounding of float32
+FORGED = "the ballot looks forged or copied"
+OPPOSED = "the votes pull against the majority, round after round"
 
 
 @dataclass(frozen=True)
 class Camps(Reputation):
     by_layer: ClassVar[bool] = True
+    fewest: ClassVar[int] = FEWEST + 1
     beta: float = 0.8  # share of the old reputation that is kept
     gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
 
@@ -88,6 +92,10 @@ class Camps(Reputation):
             "opposed": memory["opposed"].index_copy(0, rows, mean_n),
         }
         return Verdict(weights_K, weights_K, memory | new)
+
+    def reasons(self, before: State, after: State, left_out: Sequence[int]) -> dict[int, str]:
+        opposed_N = (after["opposed"] > before["opposed"]) | (after["opposed"] > ALWAYS)
+        return {client: OPPOSED if bool(opposed_N[client]) else FORGED for client in left_out}
 
     def plausible(
         self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor

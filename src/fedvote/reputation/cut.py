@@ -6,6 +6,7 @@ own ballots. Unlike there, the plurality counts all clients: a server cannot kno
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,3 +31,6 @@ class Cut(Credibility):
         kept = torch.where(nu >= nu.mean() - ROUNDING, nu, 0)
         weights_K = kept / kept.sum()
         return Verdict(weights_K, weights_K, {"reputation": reputation})
+
+    def reasons(self, before: State, after: State, left_out: Sequence[int]) -> dict[int, str]:
+        return dict.fromkeys(left_out, "the reputation is below the mean")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +15,8 @@ from fedvote.core import State
 from fedvote.packed import Packed, unpack, votes_at
 from fedvote.quantize import Alphabet
 from fedvote.randomness import Key
+
+MEMORY = "reputation/"  # prefix of the state tensors that are a rule's memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,7 @@ class Verdict:
 @dataclass(frozen=True)
 class Reputation(ABC):
     by_layer: ClassVar[bool] = False  # whether it needs the sizes of the layers
+    fewest: ClassVar[int] = 1  # ballots of a round, from which on it can leave out a forged one
 
     def init(self, clients: int) -> State:
         """The memory before round 1; each tensor has N rows, one per client."""
@@ -77,9 +80,18 @@ class Reputation(ABC):
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         """The weights of a round's ballots, and the next memory, with the names and shapes of `init`."""
 
+    def reasons(self, before: State, after: State, left_out: Sequence[int]) -> dict[int, str]:
+        """Why the round between these two memories gave these clients no weight: client -> a clause for people."""
+        return dict.fromkeys(left_out, f"{type(self).__name__} gave the ballot no weight")
+
     def heads(self, ballots: Ballots) -> Tensor:
         """(K,) ones: one client, one vote."""
         return torch.ones(len(ballots), device=ballots.device)
+
+
+def memory_in(state: State) -> State:
+    """The rule's memory in the state of a method."""
+    return {name.removeprefix(MEMORY): state[name] for name in state if name.startswith(MEMORY)}
 
 
 def check_verdict(rule: Reputation, verdict: object, K: int, memory: State) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.registry import did_you_mean
 from fedvote.runs.presets import presets
 
 # kind -> its literal dict, as module:DICT; imported late, since most need torch
@@ -37,7 +38,7 @@ KINDS = (*REGISTRIES, "presets")
 def catalogue(kind: str | None = None) -> dict[str, dict[str, str]]:
     """Kind -> name -> description; of one kind, or of all."""
     if kind is not None and kind not in KINDS:
-        raise ConfigError(f"cannot list {kind!r}; known: {', '.join(KINDS)}")
+        raise ConfigError(f"cannot list {kind!r}; known: {', '.join(KINDS)}{did_you_mean(kind, KINDS)}")
     return {each: _descriptions(each) for each in ([kind] if kind else KINDS)}
 
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from fedvote.core import State
 from fedvote.errors import ConfigError, WireError
 from fedvote.federation import Federation, Snapshot
-from fedvote.rounds import HELD, Round
+from fedvote.rounds import HELD, Round, held
 from fedvote.system.device import repeatable
 from fedvote.system.tensor_file import save_tensors
 from fedvote.wire import frames
@@ -64,6 +64,8 @@ def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> No
             expected = method.init(network, clients)
             if any(name.startswith(HELD) for name in state):
                 expected = expected | {HELD + name: value for name, value in method.broadcast(expected).items()}
+            if federation.plan.federation.kept_broadcasts > 1 and round.wire.keeps_broadcast:
+                expected = expected | held.nobody(clients) | held.checked(state, snapshot.round)
             _check_tensors(state, {name: (value.dtype, value.shape) for name, value in expected.items()})
             if snapshot.memory:  # over a network, clients keep it
                 one = method.memory(network)

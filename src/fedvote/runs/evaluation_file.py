@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from fedvote.federation import Federation, Snapshot
 from fedvote.network.evaluation import answers, judged
 from fedvote.runs.folder import EVALUATION
+from fedvote.runs.json_table import without_nan
 from fedvote.system.atomic_file import write
 from fedvote.tasks.metrics import Metric
 
@@ -27,7 +28,7 @@ def write_evaluation(folder: Path, federation: Federation, snapshot: Snapshot) -
     whole = {
         "metric": federation.goal.metric.name,
         "classes": list(data.classes),
-        **{name: _finite(value) for name, value in found.items()},
+        **without_nan(found),
         "by_client": by_client(federation, network),
     }
     write(folder / EVALUATION, json.dumps(whole) + "\n")
@@ -52,10 +53,4 @@ def _number(metric: Metric, outputs_NC: Tensor, y: Tensor) -> float | None:
         value = float(metric(outputs_NC, y))
     except Exception:  # the user's own function
         return None
-    finite: float | None = _finite(value)
-    return finite
-
-
-def _finite(value: Any) -> Any:
-    """The value; None for a number that JSON cannot hold."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value if math.isfinite(value) else None

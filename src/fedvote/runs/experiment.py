@@ -24,6 +24,7 @@ from fedvote.runs.checkpoint import check_snapshot
 from fedvote.runs.config import Config, DataConfig, read
 from fedvote.runs.evaluation_file import write_evaluation
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.own_files import changed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,7 +51,7 @@ def configure(
 
 def warnings_for(config: Config, folder: RunFolder) -> list[str]:
     """Warnings about files that changed; a federation itself warns of doubtful settings."""
-    return [f"{file} has changed since this run began: its next rounds differ" for file in folder.changed(config)]
+    return [f"{file} has changed since this run began: its next rounds differ" for file in changed(folder, config)]
 
 
 def configured_data(config: DataConfig) -> Dataset:

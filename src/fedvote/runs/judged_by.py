@@ -16,10 +16,12 @@ from fedvote.core import Dataset, Examples
 from fedvote.data import DATASETS
 from fedvote.data.npz_folder import test_data
 from fedvote.errors import ConfigError, FedVoteError
+from fedvote.federation import Federation
 from fedvote.registry import absolute_name, check_trust, files_in
 from fedvote.runs.config import Config
+from fedvote.runs.description import ELSEWHERE, JUDGED_BY
 from fedvote.runs.experiment import configured_data, dataset, with_validation
-from fedvote.runs.folder import ELSEWHERE, JUDGED_BY, RunFolder
+from fedvote.runs.folder import RunFolder
 
 CLIENTS = "its clients; no example was on the server"
 
@@ -70,9 +72,15 @@ def data_of_run(folder: RunFolder) -> Dataset:
     return data
 
 
-def check_same_data(folder: RunFolder, now: Mapping[str, Any]) -> None:
-    """Refuse to resume a run on test examples other than those that have judged it so far."""
-    before = folder.environment().get(JUDGED_BY) if folder.begun() else None
+def check_same_data(folder: RunFolder, federation: Federation, now: Mapping[str, Any]) -> None:
+    """Refuse to resume a run on data of another place, or on test examples that have not judged it so far."""
+    about = folder.environment() if folder.begun() else {}
+    if about.get("data") == ELSEWHERE and not federation.data_elsewhere:
+        raise ConfigError(
+            f"{folder.path} holds a run on data that its clients and its server brought, not on the data that its "
+            f"configuration names: {folder.how_to_resume()}, or choose another folder with --out"
+        )
+    before = about.get(JUDGED_BY)
     if isinstance(before, dict) and before.get("test") != now["test"]:
         raise ConfigError(
             f"{folder.path} holds a run that was judged by {before.get('source')} (digest {before.get('test')}), and "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from fedvote.network.summary import Summary
 from fedvote.tasks.goal import ACCURACY, Shown
 
 WIDE = 100  # columns from which on a line also has the float model and a bar
+MOST_NAMES = 16  # clients that a line names
 Sent = tuple[int, int]
 """Bytes up, and bytes down."""
 
@@ -44,14 +45,14 @@ def show_network(summary: Summary) -> None:
 def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, title: str) -> Iterator[Snapshot]:
     if title:
         print(title, file=sys.stderr)
-    began = time.monotonic()
+    began, known = time.monotonic(), set[int]()
     for snapshot in snapshots:
         sent = _added(sent, snapshot)
         left = (time.monotonic() - began) / (snapshot.round - done) * (rounds - snapshot.round)
         round = f"round {snapshot.round:>{len(str(rounds))}}/{rounds}"
         print(f"{round}  {_text(snapshot, sent)}  {_seconds(left)} left", file=sys.stderr)
-        if uncounted := _uncounted(snapshot):
-            print(uncounted, file=sys.stderr)
+        for line in _news(snapshot, known):
+            print(line, file=sys.stderr)
         yield snapshot
 
 
@@ -59,7 +60,7 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, tit
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console, known = Console(stderr=True), set[int]()
     columns = (
         TextColumn("round"),
         MofNCompleteColumn(),
@@ -74,9 +75,9 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, tit
         task = bar.add_task("training", total=rounds, completed=done)
         for snapshot in snapshots:
             sent = _added(sent, snapshot)
-            bar.update(task, completed=snapshot.round, description=_text(snapshot, sent))
-            if uncounted := _uncounted(snapshot):  # it quotes a client: no markup
-                console.print(f"round {snapshot.round}: {uncounted}", markup=False, highlight=False)
+            bar.update(task, completed=snapshot.round, description=_text(snapshot, sent, one_line=True))
+            for line in _news(snapshot, known):  # it quotes a client: no markup
+                console.print(f"round {snapshot.round}: {line}", markup=False, highlight=False)
             yield snapshot
 
 
@@ -92,8 +93,11 @@ def _added(sent: Sent, snapshot: Snapshot) -> Sent:
     return sent[0] + up, sent[1] + down
 
 
-def _text(snapshot: Snapshot, sent: Sent) -> str:
-    """The metric, a backdoor's success, and the traffic so far; 46 characters at most, unless the terminal is wide."""
+def _text(snapshot: Snapshot, sent: Sent, one_line: bool = False) -> str:
+    """The metric, a backdoor's success, and the traffic so far.
+
+    With `one_line`, 46 characters at most, unless the terminal is wide: beside a backdoor, both directions are added.
+    """
     record, shown = snapshot.record, Shown.of(snapshot.record)
     traffic = traffic_text(*sent)
     if shown.name not in record:
@@ -103,13 +107,23 @@ def _text(snapshot: Snapshot, sent: Sent) -> str:
     quality = f"{shown.name} {deployed:>6}{f' (float {floating:>6})' * wide}"
     if "backdoor_success" in record:
         quality += f", backdoor {ACCURACY.text(record['backdoor_success']):>6}"
-        traffic = traffic if wide else _size(sum(sent))
+        traffic = _size(sum(sent)) if one_line and not wide else traffic
     return f"{quality}  {traffic}"
 
 
-def _uncounted(snapshot: Snapshot) -> str:
-    refused = snapshot.record.get("refused", {})
-    return f"{len(refused)} not counted, {next(iter(refused.values()))}" if refused else ""
+def _news(snapshot: Snapshot, known: set[int]) -> Iterator[str]:
+    """Messages that were refused, and clients that the rule leaves out for the first time; `known` grows by these."""
+    if refused := snapshot.record.get("refused", {}):
+        yield f"{len(refused)} not counted, {next(iter(refused.values()))}"
+    new = {client: why for client, why in snapshot.record.get("left_out", {}).items() if client not in known}
+    known.update(new)
+    for reason in dict.fromkeys(new.values()):
+        yield f"left out by the rule: {_some([client for client in new if new[client] == reason])}; {reason}"
+
+
+def _some(clients: Sequence[int]) -> str:
+    more = f" and {len(clients) - MOST_NAMES} more" if len(clients) > MOST_NAMES else ""
+    return ", ".join(map(str, clients[:MOST_NAMES])) + more
 
 
 def traffic_text(up: float, down: float) -> str:

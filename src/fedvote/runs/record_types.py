@@ -54,7 +54,7 @@ CHECKS: dict[str, Check] = {
     **dict.fromkeys(("uplink_message_bytes", "downlink_message_bytes", "evaluation_bytes"), is_number),
     **dict.fromkeys(("uplink_bits_per_weight", "downlink_bits_per_weight", "total_bits_per_weight"), is_number_or_none),
     **dict.fromkeys(("clients", "counted", "absent", "returned"), list_of(is_client)),
-    **dict.fromkeys(("refused", "failed", "late"), by_client(is_text)),
+    **dict.fromkeys(("refused", "failed", "late", "left_out"), by_client(is_text)),
     "accuracy_quartiles": list_of(is_number_or_none),
     "turned_away": list_of(is_text),
     "second": by_client(is_number),

@@ -8,7 +8,9 @@ from fedvote.core import Dataset
 from fedvote.engines.simulate import Simulation
 from fedvote.federation import Snapshot
 from fedvote.network.summary import Summary
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config
+from fedvote.runs.description import describe
 from fedvote.runs.experiment import federation, record
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.judged_by import check_same_data, judged_by
@@ -28,13 +30,12 @@ def run(
     `data`: the configuration's dataset, if it is loaded already; `show` is called with the summary of the network.
     """
     planned = federation(config, device, data)
-    folder.check_data(planned)
-    check_same_data(folder, judged := judged_by(config.data.name, planned.data))
-    since = folder.claim(config, resume)
+    check_same_data(folder, planned, judged := judged_by(config.data.name, planned.data))
+    since = claim(folder, config, resume)
     try:
         summary = planned.summary()
-        folder.describe(planned, judged, summary)
+        describe(folder, planned, judged, summary)
         show(summary)
         yield from record(planned, folder, since, Simulation(planned).run(since))
     finally:
-        folder.release()
+        release(folder)

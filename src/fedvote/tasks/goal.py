@@ -20,7 +20,7 @@ from fedvote.tasks.metrics import Accuracy, AutoMetric, Metric
 
 FEW = 8  # inputs to try loss and metric on
 TAKEN = (
-    *("round", "loss", "clients", "measured", "metric", "refused", "seconds", "counted", "vote_weight"),
+    *("round", "loss", "clients", "measured", "metric", "refused", "seconds", "counted", "vote_weight", "left_out"),
     *("backdoor_success", "uplink_bytes", "downlink_bytes", "total_bytes", "judges", "judged_on"),
 )
 """Other fields of a round's record."""

@@ -16,9 +16,11 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Batches
-from fedvote.network.network import Network, channels_last
-from fedvote.training.descent import IMAGES, Loss, Stack, is_small, loss_of, parts_of
+from fedvote.network.channels_last import channels_last
+from fedvote.network.network import Network
+from fedvote.training.descent import is_small, loss_of, parts_of
 from fedvote.training.optimizer import optimizer_of
+from fedvote.training.stack import IMAGES, Loss, Stack
 
 if TYPE_CHECKING:
     from fedvote.method import Method

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,7 +18,9 @@ from fedvote.engines.flower.client_app import app as client_app
 from fedvote.engines.flower.replies import Ballot, Refusal, read_reply, reply_message
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
+from fedvote.engines.simulate import Simulation
 from fedvote.federation import Snapshot
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config, parse
 from fedvote.runs.experiment import federation as planned
 from fedvote.runs.experiment import record
@@ -173,12 +175,12 @@ def elect(
 ) -> Generator[Snapshot, None, None]:
     """A run over this grid, into a folder, resumed if it is there. Its secret is the simulator's, if none is given."""
     federation, run_folder = planned(config, "cpu"), RunFolder(folder)
-    since = run_folder.claim(config, resume=True)
+    since = claim(run_folder, config, resume=True)
     try:
         server = Server(federation, config, folder, grid, allowed, grid.clock, grid.sleep, secret or federation.secret)
         yield from record(federation, run_folder, since, server.run(since))
     finally:
-        run_folder.release()
+        release(run_folder)
 
 
 def node_of(grid: FakeGrid, folder: Path, client: int) -> int:
@@ -213,3 +215,15 @@ def alter(change: Callable[[bytes], bytes]) -> Behaviour:
 
 def flip(frame: bytes) -> bytes:
     return frame[:-9] + bytes([frame[-9] ^ 1]) + frame[-8:]
+
+
+def in_the_simulator(config: Config, secret: bytes | None = None) -> list[Snapshot]:
+    federation = planned(config, "cpu")
+    return list(Simulation(replace(federation, secret=secret or federation.secret)).run())
+
+
+def lacks_reference(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+    """What the real client says, which has to be that it lacks the reference."""
+    reply = grid.turn(node, message)
+    assert read_reply(reply) == Refusal("no-reference")
+    return [(1.0, reply)]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from fedvote.engines.simulate import Simulation
-from fedvote.federation import Snapshot
-from fedvote.runs.config import Config
-from fedvote.runs.experiment import federation as planned
-from tests.engines.flower.grid import elect, grid_of, small
+from tests.engines.flower.grid import elect, grid_of, in_the_simulator, small
 from tests.toy import assert_same
 
 METHODS = {
@@ -39,6 +34,14 @@ METHODS = {
         "federation.cohort=3",
         "rounds=4",
     ),
+    "earlier broadcasts": (
+        "method.counts=changes",
+        "method.levels=3",
+        "method.level_rounding=carry",
+        "federation.cohort=2",
+        "federation.kept_broadcasts=4",
+        "rounds=6",
+    ),
     "few steps": ("method=fedavg", "method.down_levels=3", "federation.cohort=3", "rounds=4"),
     "client memory": ("method=signum",),
     "votes of a cohort": ("federation.cohort=2", "rounds=4"),
@@ -50,11 +53,6 @@ METHODS = {
 
 
 SECRET = bytes(range(32))
-
-
-def in_the_simulator(config: Config, secret: bytes | None = None) -> list[Snapshot]:
-    federation = planned(config, "cpu")
-    return list(Simulation(replace(federation, secret=secret or federation.secret)).run())
 
 
 @pytest.mark.parametrize("settings", METHODS.values(), ids=list(METHODS))

@@ -15,7 +15,7 @@ from fedvote.engines.flower.replies import Ballot, reply_message
 from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import WireError
 from tests.engines.flower.grid import FakeGrid, grid_of, number, run
-from tests.engines.flower.test_tasks import PROBLEM
+from tests.engines.flower.messages import PROBLEM
 
 CHUNK = 5 * 2**20  # Flower's
 Parts = dict[str, bytes]

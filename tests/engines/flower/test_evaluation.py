@@ -21,9 +21,11 @@ from fedvote.errors import DataError, WireError
 from fedvote.export.export_run import export_run
 from fedvote.network.evaluate import score
 from fedvote.network.network import Network
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config, Inputs
+from fedvote.runs.description import JUDGED_BY, describe
 from fedvote.runs.experiment import dataset, record
-from fedvote.runs.folder import JUDGED_BY, RunFolder
+from fedvote.runs.folder import RunFolder
 from fedvote.runs.judged_by import CLIENTS, judged_by
 from tests.engines.flower.grid import FakeGrid, grid_of, number, silent, small
 from tests.toy import assert_same, module
@@ -50,14 +52,14 @@ def save_clients(folder: Path) -> list[Path]:
 def serve(config: Config, grid: FakeGrid, folder: Path) -> Iterator[dict[str, Any]]:
     """A run of a server without data, into a folder."""
     federation, run = servers_site(config, NO_DATA, "cpu"), RunFolder(folder)
-    since = run.claim(config, resume=True)
-    run.describe(federation, judged_by(NO_DATA, federation.data))
+    since = claim(run, config, resume=True)
+    describe(run, federation, judged_by(NO_DATA, federation.data))
     server = Server(federation, config, folder, grid, None, grid.clock, grid.sleep)
     try:
         for snapshot in record(federation, run, since, server.run(since), 1.0, server.statistics):
             yield snapshot.record
     finally:
-        run.release()
+        release(run)
 
 
 @pytest.fixture(scope="module")

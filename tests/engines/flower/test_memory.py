@@ -13,8 +13,7 @@ from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.tasks import Task
 from fedvote.errors import ConfigError
-from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, small
-from tests.engines.flower.test_reference import lacks_reference
+from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, lacks_reference, small
 from tests.toy import assert_same
 
 FRESH = {"momentum": torch.zeros(3)}
@@ -40,11 +39,11 @@ def test_a_damaged_file_holds_nothing_and_is_written_again(
     whole = file.read_bytes()
     file.write_bytes({"cut": whole[:-5], "empty": b"", "noise": b"noise" * 20}[damage])
     found = memory(file)
-    assert found.broadcast(1) is None
+    assert found.broadcast_before(2) is None
     assert_same(found.before(2, FRESH), {"momentum": torch.zeros(1, 3)})
     assert "cannot be read" in capsys.readouterr().err
     memory(file).after(2, {"momentum": torch.ones(1, 3)}, {"level": torch.arange(3)})
-    assert memory(file).broadcast(2) is not None
+    assert memory(file).broadcast_before(3) is not None
 
 
 def test_a_client_whose_memory_was_damaged_is_sent_the_whole_broadcast(tmp_path: Path) -> None:

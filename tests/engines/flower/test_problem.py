@@ -12,7 +12,7 @@ from fedvote.engines.flower.problem import DIGEST, digest_of, problem_record, re
 from fedvote.engines.flower.replies import Refusal, read_reply
 from fedvote.errors import NoProblemError
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, in_round, number, refuses, run, small
-from tests.engines.flower.test_tasks import PROBLEM
+from tests.engines.flower.messages import PROBLEM
 
 
 def configurations(grid: FakeGrid) -> list[tuple[str, int, bool]]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from fedvote.engines.flower.local_federation import JOB, SUPERLINK, LocalFederat
 from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.processes import descendants
 from fedvote.engines.flower.replies import Ballot, reply_message
-from fedvote.engines.flower.roster import identity_in, load_roster
 from fedvote.engines.flower.tasks import read_task
 from fedvote.engines.simulate import Simulation
 from fedvote.runs.checkpoint import load_snapshot
@@ -42,11 +41,11 @@ from fedvote.runs.config import Config, parse
 from fedvote.runs.experiment import federation as planned
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
+from tests.engines.flower.programs import APP, client_of, log, wait
 from tests.toy import assert_same
 
 pytestmark = pytest.mark.slow
 
-APP = Path(__file__).parent / "unruly_app"
 EXPERIMENT = """
 rounds = 6
 [partition]
@@ -67,21 +66,6 @@ deadline = 30
 patience = 120
 """
 KILLED, LATE, MUTANT = 0, 1, 2  # nodes; which client each becomes is the server's to say
-
-
-def wait(what: str, condition: Callable[[], bool], federation: LocalFederation, seconds: float = 120) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        federation.restart_nodes()
-        if time.monotonic() > limit:
-            logs = "\n".join(f"== {log.name}\n{log.read_text()[-3000:]}" for log in federation.programs.logs.iterdir())
-            pytest.fail(f"waited {seconds} s for {what}\n{logs}")
-        time.sleep(0.2)
-
-
-def client_of(federation: LocalFederation, run: Path, node: int) -> int:
-    """The number that a node's key was given."""
-    return load_roster(run, federation.nodes).numbers[identity_in(Path(f"{federation.key(node)}.pub"))]
 
 
 def test_a_job_survives_the_world_and_says_what_happened(tmp_path: Path) -> None:
@@ -251,7 +235,3 @@ def test_one_command_starts_a_federation_and_stops_all_of_it_when_interrupted(tm
         process.kill()
     assert process.returncode == 130 and "all programs are stopped" in said.read_text(), said.read_text()
     assert len(started) >= 4 and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in started)
-
-
-def log(federation: LocalFederation, name: str) -> str:
-    return federation.programs.log(name).read_text(errors="replace")

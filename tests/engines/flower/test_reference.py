@@ -28,13 +28,14 @@ from tests.engines.flower.grid import (
     faulty,
     grid_of,
     in_round,
+    lacks_reference,
     number,
     refuses,
     run,
     silent,
     small,
 )
-from tests.engines.flower.test_tasks import PROBLEM
+from tests.engines.flower.messages import PROBLEM
 from tests.toy import assert_same
 
 
@@ -47,7 +48,10 @@ def test_who_answered_the_last_broadcast_is_told_less(tmp_path: Path) -> None:
     assert second["downlink_bytes"] == 4 * broadcast_bytes(grid, 2)[0]
 
 
-def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the_same_round(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [1, 3])
+def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the_same_round(
+    kept: int, tmp_path: Path
+) -> None:
     def forgetful(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
         if sum(m.metadata.dst_node_id == node for m in grid.sent) > 2:
             return [(1.0, grid.turn(node, message))]
@@ -55,10 +59,24 @@ def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the
         return lacks_reference(grid, node, message)
 
     grid = grid_of(4)
-    records = run(tmp_path / "forgetful", {1: in_round(2, forgetful)}, grid=grid)
+    kept_broadcasts = f"federation.kept_broadcasts={kept}"
+    records = run(tmp_path / "forgetful", {1: in_round(2, forgetful)}, kept_broadcasts, grid=grid)
     assert len(grid.sent) == 3 * 4 + 1
-    for forgot, plain in zip(records, run(tmp_path / "plain", {}), strict=True):
+    for forgot, plain in zip(records, run(tmp_path / "plain", {}, kept_broadcasts), strict=True):
         assert forgot["counted"] == [0, 1, 2, 3] and "failed" not in forgot and forgot["loss"] == plain["loss"]
+
+
+def test_who_missed_a_round_is_told_what_changed_since_its_own_broadcast_if_the_server_kept_that(
+    tmp_path: Path,
+) -> None:
+    few = ("method.levels=3", "method.level_rounding=carry", "method.counts=changes")
+    third: dict[int, list[int]] = {}
+    for kept in (1, 2):
+        grid, folder = grid_of(4), tmp_path / str(kept)
+        records = run(folder, {2: in_round(2, silent)}, *few, f"federation.kept_broadcasts={kept}", grid=grid)
+        assert records[2]["counted"] == [0, 1, 2, 3] and len(grid.sent) == 3 * 4
+        third[kept] = [broadcast_bytes(grid, 3)[client] for client in (0, 2)]
+    assert third[1][0] == third[2][0] < third[2][1] < third[1][1]
 
 
 @pytest.mark.parametrize("method", ["fedvote", "fedvote method.levels=3", "fedavg", "signum"])
@@ -142,13 +160,6 @@ def test_the_words_of_an_error_decide_nothing(behave: Behaviour, tmp_path: Path)
     grid = grid_of(4)
     run(tmp_path, {2: behave}, "rounds=1", grid=grid)
     assert len(grid.sent) == 4  # nobody is sent the whole
-
-
-def lacks_reference(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
-    """What the real client says, which has to be that it lacks the reference."""
-    reply = grid.turn(node, message)
-    assert read_reply(reply) == Refusal("no-reference")
-    return [(1.0, reply)]
 
 
 def test_a_server_that_was_started_again_sends_everybody_the_whole(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fedvote.engines.flower.replies import Failure, Malformed, Refusal, read_out
 from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import WireError
 from tests.engines.flower.grid import FakeGrid
-from tests.engines.flower.test_tasks import PROBLEM, over_the_wire
+from tests.engines.flower.messages import PROBLEM, over_the_wire
 
 
 def asked() -> Message:

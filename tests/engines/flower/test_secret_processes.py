@@ -14,7 +14,7 @@ from fedvote.runs.config import parse
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
 from tests.engines.flower.grid import FakeGrid, Reply, elect, grid_of, honest, silent
-from tests.engines.flower.test_real_processes import APP, client_of, log, wait
+from tests.engines.flower.programs import APP, client_of, log, wait
 from tests.toy import assert_same
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from fedvote.errors import ConfigError
 from fedvote.randomness import SERVER, Key
 from fedvote.runs.experiment import federation as planned
 from tests.engines.flower.grid import FakeGrid, elect, grid_of, node_of, small
-from tests.engines.flower.test_tasks import PROBLEM
+from tests.engines.flower.messages import PROBLEM
 
 
 def secrets_sent(grid: FakeGrid) -> dict[int, set[bytes]]:

@@ -14,8 +14,9 @@ from fedvote.engines.flower.status import clients, headline, seconds_since_last_
 RECORDS = [
     {"round": 1, "clients": [0, 1, 2], "counted": [0, 1, 2], "uplink_bytes": 400_000, "downlink_bytes": 100_000},
     {"round": 2, "clients": [0, 1, 2], "counted": [0], "refused": {"1": "no ballot"}, "absent": [2], "accuracy": 0.5},
-    {"round": 3, "clients": [0, 1, 2], "counted": [0, 2], "failed": {"1": "its process died"}, "accuracy": 0.75},
-]
+    {"round": 3, "clients": [0, 1, 2], "counted": [0, 2], "failed": {"1": "its process died"}, "accuracy": 0.75,
+     "left_out": {"2": "the ballot looks forged or copied"}},
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -29,17 +30,19 @@ def folder(tmp_path: Path) -> Path:
 def test_every_client_has_its_last_vote_and_its_failures(folder: Path) -> None:
     north, south, nameless = clients(folder)
     assert north == {
-        "client": 0, "name": "key:aa north", "last_vote": 3, "votes": 3, "refused": 0, "failed": 0, "absent": 0,
+        "client": 0, "name": "key:aa north", "last_vote": 3, "votes": 3, "left_out": 0, "refused": 0, "failed": 0,
+        "absent": 0,
     }  # fmt: skip
     assert (south["last_vote"], south["refused"], south["failed"]) == (1, 1, 1)
     assert nameless["name"] == "" and nameless["last_vote"] == 3 and nameless["absent"] == 1
+    assert (north["left_out"], nameless["left_out"]) == (0, 1)
 
 
 def test_one_sentence_says_how_the_run_stands(folder: Path) -> None:
-    said = "closed 30 s ago with 2 of 3 ballots, accuracy 75.0%; frames so far: up 0.400 MB, down 0.100 MB"
-    assert headline(folder, now=1030) == f"round 3, {said}"
+    said = "closed 30 s ago with 2 of 3 ballots, 1 of them left out by the rule, accuracy 75.0%"
+    assert headline(folder, now=1030) == f"round 3, {said}; frames so far: up 0.400 MB, down 0.100 MB"
     (folder / "config.toml").write_text("rounds = 5\n")
-    assert headline(folder, now=1030) == f"round 3 of 5, {said}"
+    assert headline(folder, now=1030) == f"round 3 of 5, {said}; frames so far: up 0.400 MB, down 0.100 MB"
     assert seconds_since_last_round(folder, now=1030) == 30
 
 

@@ -5,29 +5,18 @@ from __future__ import annotations
 import random
 
 import pytest
-from flwr.app import Message, RecordDict
+from flwr.app import RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
-from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
 import fedvote
 from fedvote.engines.flower import frame_record
 from fedvote.engines.flower.flower_internals import message_nbytes
-from fedvote.engines.flower.problem import Problem, receive_problem
+from fedvote.engines.flower.problem import receive_problem
 from fedvote.engines.flower.replies import Ballot, read_reply, reply_message
 from fedvote.engines.flower.tasks import Task, read_task, task_message
 from fedvote.errors import ConfigError
 from tests.engines.flower.grid import FakeGrid
-
-FILES = (("/srv/net.py", "0f"), ("/srv/rule.py", "f0"))
-PROBLEM = Problem("rounds = 3\n", (1, 8, 8), 10, (0.3,), (0.4,), "a run", "float32", True, FILES)
-
-
-def over_the_wire(message: Message) -> Message:
-    """Taken apart into the objects that Flower sends, and put together again."""
-    parts = {name: part.deflate() for name, part in get_all_nested_objects(message).items()}
-    made = inflate_object_from_contents(message.object_id, parts)
-    assert isinstance(made, Message)
-    return made
+from tests.engines.flower.messages import PROBLEM, over_the_wire
 
 
 @pytest.mark.parametrize("chunked", [10, 10**6])

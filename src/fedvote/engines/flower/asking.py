@@ -22,13 +22,13 @@ class Asker:
     mailbox: Mailbox
     problem: Problem
     deadline: float  # seconds
-    holders: set[int] = field(default_factory=set)  # clients that have the last broadcast, since their ballots counted
+    holders: dict[int, int] = field(default_factory=dict)  # client -> the round of its broadcast: its last that counted
     other_start: set[int] = field(default_factory=set)  # clients that make another start of the seed than the server
 
     def ask(self, poll: Poll, round: ServerRound, online: Mapping[int, int]) -> None:
         """Send a task to every client that is online, may still vote, and has no task yet."""
         for client in sorted((poll.askable() & online.keys()) - self.mailbox.awaited(poll.round)):
-            broadcast = round.broadcast(client in self.holders, client not in self.other_start)
+            broadcast = round.broadcast(self.holders.get(client), client not in self.other_start)
             ttl = time_to_live(self.deadline, poll.failures[client])
             opening = round.opening(client)
             task = Task(self.problem, poll.round, client, broadcast, round.secret(client), opening)
@@ -41,10 +41,9 @@ class Asker:
     def lacks_reference(self, client: int) -> bool:
         """Send this client broadcasts that build on less; False if its last one built on nothing.
 
-        Without the last broadcast it is sent the whole one. If it cannot read that, it makes another start of the seed.
+        Without its last broadcast it is sent the whole one. If it cannot read that, its seed makes another start.
         """
-        if client in self.holders:
-            self.holders.remove(client)
+        if self.holders.pop(client, None) is not None:
             return True
         was_known = client in self.other_start
         self.other_start.add(client)

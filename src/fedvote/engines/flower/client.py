@@ -22,7 +22,7 @@ from fedvote.federation import Federation
 from fedvote.randomness import Key
 from fedvote.rounds import Round
 from fedvote.runs.config import parse
-from fedvote.runs.folder import digest
+from fedvote.runs.own_files import digest
 from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable
 from fedvote.wire import Codecs, frames, write
@@ -78,9 +78,9 @@ def _tallied(problem: Problem, client: int, where: str) -> tuple[SecureTally, Co
 
 
 def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcast | None:
-    """The last broadcast, which the next may build on. Before round 1 it follows from the seed."""
+    """The last broadcast that this client has, which the next may build on. Before round 1 it follows from the seed."""
     if round.key.round > 1:
-        return memory.broadcast(round.key.round - 1)
+        return memory.broadcast_before(round.key.round)
     return round.reference(round.method.init(round.network, len(federation.owned)))
 
 

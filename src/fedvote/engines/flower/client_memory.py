@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor, from_numpy
 
 from fedvote.core import Message, State
-from fedvote.rounds import HELD
+from fedvote.rounds.held import HELD, last
 from fedvote.system.tensor_file import save_tensors
 
 KEPT = 2  # rounds
@@ -44,10 +44,10 @@ class Memory:
         latest = earlier[max(earlier)]
         return {name: latest[name].to(value.device) for name, value in fresh.items()}
 
-    def broadcast(self, round: int) -> Message | None:
-        """The broadcast of a round, if this client received it and still has it."""
-        memory = self._memories.get(round, {})
-        return {name.removeprefix(HELD): value for name, value in memory.items() if name.startswith(HELD)} or None
+    def broadcast_before(self, round: int) -> Message | None:
+        """The last broadcast before a round that this client received, if it still has it."""
+        earlier = [number for number in self._memories if number < round]
+        return last(self._memories[max(earlier)]) or None if earlier else None
 
     def after(self, round: int, memory: State, broadcast: Message) -> None:
         """Save the method's tensors after a round, and its broadcast. Memories of later rounds are dropped."""

@@ -21,6 +21,7 @@ import torch
 from fedvote.core import State
 from fedvote.errors import WireError
 from fedvote.rounds import Round
+from fedvote.rounds.held import without_held
 from fedvote.system.device import repeatable
 from fedvote.system.threads import cores
 from fedvote.wire import Delivery
@@ -59,7 +60,7 @@ class Decoders:
         file = Path(self._folder.name) / f"round-{round.key.round}"
         for old in file.parent.iterdir():
             old.unlink()
-        torch.save((round, state), file)
+        torch.save((round, without_held(state)), file)
         pool = self._pool
         return lambda frame, client: pool.submit(_read, str(file), frame, client)
 

@@ -31,6 +31,6 @@ def _is_worth_a_retry(reply: Reply, asker: Asker) -> bool:
         case Refusal(code="no-reference"):
             return asker.lacks_reference(reply.request.client)
         case Refusal(code="no-problem"):
-            asker.holders.discard(reply.request.client)  # both lie in one state, so it has lost both
+            asker.holders.pop(reply.request.client, None)  # both lie in one state, so it has lost both
             return not reply.request.whole
     return False

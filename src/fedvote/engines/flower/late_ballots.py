@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fedvote.engines.flower.server_round import ServerRound
-from fedvote.errors import ConfigError, WireError
+from fedvote.errors import WireError
 from fedvote.plan import FlowerOptions
-from fedvote.rounds import BallotBox
 
 
 @dataclass
@@ -17,15 +16,6 @@ class LateBallots:
 
     rules: FlowerOptions
     rounds: dict[int, tuple[ServerRound, set[int]]] = field(default_factory=dict)
-
-    def check(self, round: ServerRound) -> None:
-        """ConfigError if late ballots are asked for, but the method has no way to count them."""
-        if self.rules.late_rounds and not BallotBox(round.round, round.before, 1).takes_late():
-            raise ConfigError(
-                f"flower.late_rounds is {self.rules.late_rounds}, but {type(round.round.method).__name__} with these "
-                "settings cannot count ballots of earlier rounds: use FedVote with reputation uniform and frozen float "
-                "weights, or set flower.late_rounds = 0"
-            )
 
     def caster(self, now: ServerRound) -> Callable[[bytes, int, int], float] | None:
         """Counts a frame of an earlier round in this one, and returns its weight; None if no such frame counts."""

@@ -22,6 +22,7 @@ from fedvote.engines.flower.processes import Processes
 from fedvote.engines.flower.warm_client import KEEP
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
+from fedvote.runs.claim import check_same_run
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
@@ -248,7 +249,7 @@ def free_port() -> int:
 def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
     """Run a configuration with programs on this machine; yields its rounds, then stops all programs."""
     experiment = folder / "experiment.toml"
-    RunFolder(folder / RUN).check(config)  # before anything is started
+    check_same_run(RunFolder(folder / RUN), config)  # before anything is started
     with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:
         write(experiment, to_toml(as_table(config)))
         federation.submit(experiment=str(experiment.absolute()), out=str((folder / RUN).absolute()))

@@ -16,7 +16,7 @@ from fedvote.errors import ConfigError
 
 Record = Mapping[str, Any]
 SLACK = 60.0  # seconds beyond the deadline without a sign of life, after which the server is ill
-EVENTS = ("refused", "failed", "absent", "late", "second")  # of a record: clients by what happened to them
+EVENTS = ("refused", "failed", "absent", "late", "second", "left_out")  # of a record: clients by what happened to them
 LAST = {  # a key of the last record -> what it is
     "round": "The last round that closed.",
     "accuracy": "Accuracy of the deployed network after the last evaluated round.",

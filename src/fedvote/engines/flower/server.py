@@ -19,6 +19,7 @@ from flwr.serverapp import Grid
 from fedvote.core import State
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
+from fedvote.engines.flower.between_machines import check_between_machines
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
 from fedvote.engines.flower.late_ballots import LateBallots
@@ -33,12 +34,12 @@ from fedvote.engines.flower.secret_file import keep_secret
 from fedvote.engines.flower.secret_tally import SecretTally
 from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
-from fedvote.errors import ConfigError, FedVoteError
+from fedvote.errors import FedVoteError
 from fedvote.federation import Federation, Snapshot
-from fedvote.fitting_parts import check_secrecy
-from fedvote.rounds import Round
+from fedvote.rounds import Round, held
 from fedvote.runs.config import Config
-from fedvote.runs.folder import RUN_NAME, own_files
+from fedvote.runs.folder import RUN_NAME
+from fedvote.runs.own_files import own_files
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.secure import SecureTally
 from fedvote.secure.messages import most_bytes
@@ -71,13 +72,7 @@ class Server:
     _last_said: str = ""
 
     def __post_init__(self, secret: bytes | None) -> None:
-        _check_attack(self.federation)
-        check_secrecy(self.federation.plan, self.federation.method, self.federation.network, between_machines=True)
-        if self.federation.plan.secure.sums_alone and self.config.flower.late_rounds:
-            raise ConfigError(
-                f"flower.late_rounds is {self.config.flower.late_rounds}, but a secure tally is closed when it is "
-                "unmasked: set flower.late_rounds = 0"
-            )
+        check_between_machines(self.federation, self.config.flower)
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
@@ -95,7 +90,7 @@ class Server:
             terms = secure.terms(description.run, round.wire.summed, description.hash)
             limit = max(limit, most_bytes(terms, federation.plan.cohort))
         self.mailbox = Mailbox(self.grid, limit)
-        self.asker = Asker(self.mailbox, description, self.config.flower.deadline)
+        self.asker = Asker(self.mailbox, description, self.config.flower.deadline, held.holders(snapshot.state))
         self.attendance.away = {int(c) for name in ("absent", "failed") for c in snapshot.record.get(name, ())}
 
         def evaluate(snapshot: Snapshot) -> dict[str, Any]:
@@ -125,10 +120,9 @@ class Server:
         poll = Poll(round.number, round.cohort, self.config.flower, round.cast)
         if self.secret_tally:
             round, poll = self.secret_tally.open(round)
-        self.late.check(round)
         poll.cast_late = self.late.caster(round)
         if round.number == 1:
-            self.asker.holders = set(round.cohort)  # all derive the first reference from the seed
+            self.asker.holders = dict.fromkeys(round.cohort, 0)  # all derive the first reference from the seed
         self._vote(poll, round, began)
         voted = self.clock()
         if self.secret_tally:
@@ -137,7 +131,7 @@ class Server:
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
         self.late.closed(round, poll.voted)
-        self.asker.holders = set(closed.counted)
+        self.asker.holders = round.holders(closed)
         if self.jury is not None and self.federation.evaluates(round.number):
             quality = self.jury.judge(closed.state, round.number, self.attendance.online)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)
@@ -228,12 +222,3 @@ def problem(federation: Federation, config: Config, folder: Path) -> Problem:
         task=data.task,
         names=() if data.classes == numbered(len(data.classes)) else data.classes,
     )
-
-
-def _check_attack(federation: Federation) -> None:
-    attack, oracle = federation.plan.attack, federation.plan.federation.oracle
-    if federation.hostile and (attack.omniscient or attack.joint or oracle):
-        raise ConfigError(
-            f"attack {type(attack).__name__} (oracle: {oracle}) needs the messages of several clients, which are on "
-            "different machines here: use the simulator, or an attack that works on single messages"
-        )

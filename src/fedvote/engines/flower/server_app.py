@@ -30,7 +30,9 @@ from fedvote.engines.flower.server import Server
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
 from fedvote.report import write_report
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read
+from fedvote.runs.description import describe
 from fedvote.runs.experiment import record
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.judged_by import check_same_data, judged_by
@@ -69,17 +71,17 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
     config, log = read(source, settings), log_of(chosen["logs"])
     folder = RunFolder(Path(chosen["out"] or Path("runs") / f"flower-{Path(source).stem}"))
     federation = servers_site(config, chosen["data"], chosen["device"])
-    folder.check_data(federation)
-    check_same_data(folder, judged := judged_by(chosen["data"] or config.data.name, federation.data))
-    since = folder.claim(config, resume=True)
+    judged = judged_by(chosen["data"] or config.data.name, federation.data)
+    check_same_data(folder, federation, judged)
+    since = claim(folder, config, resume=True)
     try:
-        folder.describe(federation, judged)
+        describe(folder, federation, judged)
         keys = keys_in(Path(chosen["keys"])) if chosen["keys"] else None
         server = Server(federation, config, folder.path, grid, keys, log=log)
         with _page(server, folder, chosen["metrics"]) as numbers:
             _serve(server, folder, since, numbers)
     finally:
-        folder.release()
+        release(folder)
 
 
 def _serve(server: Server, folder: RunFolder, since: Snapshot | None, numbers: RunNumbers) -> None:

@@ -11,7 +11,7 @@ from fedvote.core import Message, State
 from fedvote.engines.flower.decoders import Decoders, Reader
 from fedvote.federation import Federation, Snapshot
 from fedvote.network.network import Network
-from fedvote.rounds import BallotBox, Closed, Round
+from fedvote.rounds import BallotBox, Closed, Round, held
 from fedvote.secure import SecureTally
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.system.device import repeatable
@@ -32,20 +32,22 @@ class ServerRound:
 
     @cached_property
     def round(self) -> Round:
-        return Round(self.federation.method, self.network, self.federation.key(self.number))
+        kept = self.federation.plan.federation.kept_broadcasts
+        return Round(self.federation.method, self.network, self.federation.key(self.number), kept=kept)
 
     @cached_property
     def cohort(self) -> list[int]:
         return self.federation.cohort(self.number)
 
-    def broadcast(self, holds_reference: bool, same_start: bool = True) -> bytes:
-        """The frame for a client: the change since the last broadcast, if it holds that, else the whole.
+    def broadcast(self, held: int | None, same_start: bool = True) -> bytes:
+        """The frame for a client: the change since the broadcast of round `held`, if it has that, else the whole.
 
         `same_start`: whether the client makes the same start of the seed as the server; the whole is then shorter.
         """
-        if holds_reference:
-            return self._changes
-        return self._since_start if same_start else self._whole
+        if held == self.number - 1:
+            return self._changes(held)
+        whole = self._since_start if same_start else self._whole
+        return whole if held is None else min(self._changes(held), whole, key=len)
 
     def secret(self, client: int) -> bytes:
         """The secret that the server shares with this client alone; empty if the client rounds by its own numbers."""
@@ -80,6 +82,10 @@ class ServerRound:
             ballot = earlier.round.read_ballot(earlier.before, frame, client)
             self.box.put_late(ballot.stack, [client], weight, earlier.round, earlier.before)
 
+    def holders(self, closed: Closed) -> dict[int, int]:
+        """client -> the round of the broadcast that it has after this round."""
+        return held.holders(closed.state) or dict.fromkeys(closed.counted, self.number)
+
     def close(self) -> tuple[Closed, dict[str, Any]]:
         """Close the round with the ballots so far; returns the closed round and its models' metrics."""
         with repeatable():
@@ -94,9 +100,14 @@ class ServerRound:
     def _whole(self) -> bytes:
         return self._written(None, same_start=False)
 
+    def _changes(self, since: int) -> bytes:
+        if since not in self._written_changes:
+            self._written_changes[since] = self._written(self.round.reference(self.before, since))
+        return self._written_changes[since]
+
     @cached_property
-    def _changes(self) -> bytes:
-        return self._written(self.round.reference(self.before))
+    def _written_changes(self) -> dict[int, bytes]:
+        return {}
 
     def _written(self, reference: Message | None, same_start: bool = True) -> bytes:
         with repeatable():

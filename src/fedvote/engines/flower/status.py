@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.runs.folder import RunFolder, read_table
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.json_table import read_table
 from fedvote.runs.progress import both_ways, traffic_text
 from fedvote.tasks.goal import Shown
 
@@ -22,10 +23,11 @@ def headline(folder: Path, now: float | None = None) -> str:
     last, age = records[-1], seconds_since_last_round(folder, now)
     shown, planned = Shown.of(last), _planned(folder)
     quality = f", {shown.name} {shown.text(last[shown.name])}" if last.get(shown.name) is not None else ""
-    cohort = last.get("clients", ())
+    cohort, out = last.get("clients", ()), len(last.get("left_out", ()))
     number = f"{last['round']} of {planned}" if planned else last["round"]
     return (
         f"round {number}, closed {age:,.0f} s ago with {len(last.get('counted', cohort))} of {len(cohort)} ballots"
+        f"{f', {out} of them left out by the rule' * bool(out)}"
         f"{quality}; frames so far: {traffic_text(*both_ways(records))}"
     )
 
@@ -41,7 +43,7 @@ def seconds_since_last_round(folder: Path, now: float | None = None) -> float:
 
 
 def clients(folder: Path) -> list[dict[str, Any]]:
-    """A row for each client: its name, its last vote, and how often it voted, was refused, failed or was absent."""
+    """A row for each client: its last vote, how often it voted, and how often the events below happened to it."""
     records, names = _records(folder), _names(folder)
     numbers = sorted({*names, *(client for record in records for client in record.get("clients", ()))})
     return [_row(client, names.get(client, ""), records) for client in numbers]
@@ -51,7 +53,7 @@ def _row(client: int, name: str, records: Sequence[Mapping[str, Any]]) -> dict[s
     voted = [record["round"] for record in records if client in record.get("counted", ())]
     times = {
         event: sum(client in record.get(event, ()) or str(client) in record.get(event, ()) for record in records)
-        for event in ("refused", "failed", "absent")
+        for event in ("left_out", "refused", "failed", "absent")
     }
     return {"client": client, "name": name, "last_vote": voted[-1] if voted else 0, "votes": len(voted), **times}
 

@@ -1,29 +1,48 @@
-"""The broadcast of a round. It is shorter for clients of the previous round: they have its reference."""
+"""The broadcast of a round. It is shorter for clients that have an earlier one, their reference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedvote.core import Message, State
 from fedvote.errors import WireError
-from fedvote.rounds import Round
+from fedvote.rounds import Round, held
 from fedvote.wire import Carry, Delivery
 
 
 def broadcast(
-    round: Round, state: State, cohort: Sequence[int], before: Collection[int], carry: Carry
+    round: Round, state: State, cohort: Sequence[int], holders: Mapping[int, int], carry: Carry
 ) -> tuple[Message, Callable[[], int]]:
-    """The broadcast as clients read it, and a function that counts the bytes sent to all; counting may take longer."""
-    reference = round.reference(state)
-    holders = set(cohort).intersection(before) if reference else set()
-    sent: dict[bool, Delivery] = {}  # whether a client holds the reference -> its broadcast
-    for holds in {client in holders for client in cohort}:
-        (sent[holds],) = carry(round.broadcast(state, reference if holds else None))
-        if sent[holds].refusal:
-            raise WireError(sent[holds].refusal)
+    """The broadcast as clients read it, and a function that counts the bytes sent to all; counting may take longer.
+
+    `holders`: client -> the round whose broadcast it has.
+    """
+    numbers = {holders.get(client) for client in cohort} - {None}
+    references = {number: round.reference(state, number) for number in numbers}
+    has = {client: holders.get(client) if references.get(holders.get(client)) else None for client in cohort}
+    previous = round.key.round - 1
+    long_ago = any(number not in (None, previous) for number in has.values())
+    sent: dict[int | None, Delivery] = {}  # the round of the reference -> the broadcast; None: without one
+    for number in {*has.values(), *([None] if long_ago else [])}:
+        (sent[number],) = carry(round.broadcast(state, references.get(number)))
+        if sent[number].refusal:
+            raise WireError(sent[number].refusal)
+
+    def bytes_to(client: int) -> int:
+        number = has[client]
+        shortest = {number} if number == previous else {number, None}  # after many rounds the whole may be shorter
+        return min(sent[each].nbytes for each in shortest)
+
     down = next(iter(sent.values())).message if sent else {}
-    return down, lambda: sum(sent[client in holders].nbytes for client in cohort)
+    return down, lambda: sum(map(bytes_to, cohort))
+
+
+def holders_after(round: int, state: State, record: Mapping[str, Any], cohort: Sequence[int]) -> Mapping[int, int]:
+    """client -> the round whose broadcast it has, after a round. Before round 1 all know the seed's."""
+    if not round:
+        return dict.fromkeys(cohort, 0)
+    return held.holders(state) if held.HOLDERS in state else dict.fromkeys(answered(record), round)
 
 
 def answered(record: Mapping[str, Any]) -> list[int]:

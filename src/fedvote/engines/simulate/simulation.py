@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fedvote.core import Dataset, Examples
 from fedvote.data.augment import Augmentation
-from fedvote.engines.simulate.broadcast import answered, broadcast
+from fedvote.engines.simulate.broadcast import broadcast, holders_after
 from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import DrawAhead
 from fedvote.engines.simulate.secret_round import close_unseen, private
@@ -157,12 +157,12 @@ class Simulation:
         """The next snapshot, and a function that counts the round's bytes; counting may take longer."""
         federation, key = self.federation, self.federation.key(last.round + 1)
         secure = federation.plan.secure
-        round = Round(federation.method, network, key, secure.sums_alone)
+        round = Round(federation.method, network, key, secure.sums_alone, federation.plan.federation.kept_broadcasts)
         carry = CARRIERS[federation.plan.engine.wire]
         orders = ahead.of(key.round)
         cohort = list(orders)
-        before = answered(last.record) if last.round else cohort  # all know the first reference: the seed's
-        down, downlink_bytes = broadcast(round, last.state, cohort, before, carry)
+        holders = holders_after(last.round, last.state, last.record, cohort)
+        down, downlink_bytes = broadcast(round, last.state, cohort, holders, carry)
         memory = {name: values.clone() for name, values in last.memory.items()}
         deliveries: dict[int, Delivery] = {}
 
@@ -200,7 +200,7 @@ class Simulation:
 
         record = {
             "clients": cohort,
-            **federation.weights(closed.state, closed.counted),
+            **federation.weights(last.state, closed.state, closed.counted),
             **({"measured": closed.measured} if closed.measured else {}),
             **({"refused": closed.refused} if closed.refused else {}),
         }

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.core import Task
-from fedvote.runs.folder import EVALUATION, RunFolder, read_table
+from fedvote.runs.folder import EVALUATION, RunFolder
+from fedvote.runs.json_table import read_table
 from fedvote.tasks.goal import Shown
 
 

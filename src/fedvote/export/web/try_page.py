@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import files
-from string import Template
 from typing import Any
 
 from fedvote.core import Task
@@ -18,34 +17,14 @@ from fedvote.export.web.browser_runtime import VERSION
 from fedvote.export.web.layer_votes import layer_votes
 from fedvote.export.web.trial_section import trial_section
 from fedvote.export.web.votes_section import votes_section
-from fedvote.report.markup import Html, data_block, join, markup, tag
+from fedvote.report.html_page import heading, html_page, tile
+from fedvote.report.markup import Html, data_block, join, tag
 
 SCRIPTS = ("session.js", "answer.js", "drawing.js", "image.js", "form.js", "votes.js", "start.js")
 GENERATOR = '<meta name="generator" content="fedvote export">'
 
 # Scripts come from this folder, and from text in it; connect-src is none, so no request can leave the page.
-PAGE = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-$generator
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:;
-  script-src 'self' file: blob: 'unsafe-inline' 'wasm-unsafe-eval'">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>
-$style</style>
-</head>
-<body>
-$body
-<script src="runtime.js"></script>
-<script>
-$script</script>
-</body>
-</html>
-""")
+ALLOWED = "img-src data: blob:; script-src 'self' file: blob: 'unsafe-inline' 'wasm-unsafe-eval'"
 
 
 def try_page(
@@ -67,15 +46,18 @@ def try_page(
         }
     )  # fmt: skip
     main = tag("main", trial_section(asks), tiles(network, votes, len(content), metric), votes_section(layers))
-    body = join(heading(title, votes, facts), main, footer(), data)
-    own, report = files("fedvote.export.web"), files("fedvote.report")
-    styles = report.joinpath("chart.css"), report.joinpath("page.css"), own.joinpath("web.css")
-    return PAGE.substitute(
-        title=markup(f"fedvote: {title}"),
-        generator=GENERATOR,
-        style="".join(style.read_text(encoding="utf-8") for style in styles),
-        body=body,
-        script="\n".join(own.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS),
+    kind = "A network made of votes" if votes else "A network of floats"
+    sentence = f"{kind}. It runs here, in this page: nothing that you draw or type leaves it."
+    body = join(heading(title, facts, sentence), main, footer(), data)
+    own = files("fedvote.export.web")
+    return html_page(
+        title,
+        body,
+        [own.joinpath(name) for name in SCRIPTS],
+        [own.joinpath("web.css")],
+        allowed=ALLOWED,
+        head=f"{GENERATOR}\n",
+        loaded='<script src="runtime.js"></script>\n',
     )
 
 
@@ -83,14 +65,6 @@ def network_in(page: str) -> bytes:
     """The ONNX file inside a page."""
     found = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     return base64.b64decode(json.loads(found[1])["network"]) if found else b""
-
-
-def heading(title: str, votes: int, facts: Mapping[str, str]) -> Html:
-    kind = "A network made of votes" if votes else "A network of floats"
-    says = f"{kind}. It runs here, in this page: nothing that you draw or type leaves it."
-    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
-    brand, lead = tag("p", "fedvote", class_="brand"), tag("p", says, class_="lead")
-    return tag("header", brand, tag("h1", title), lead, tag("dl", *pairs))
 
 
 def tiles(network: Deployed, votes: int, nbytes: int, metric: tuple[str, str] | None) -> Html:
@@ -104,10 +78,6 @@ def tiles(network: Deployed, votes: int, nbytes: int, metric: tuple[str, str] | 
     if metric:
         shown.append(tile(metric[0], metric[1], "with calibrated batch norm"))
     return tag("div", *shown, class_="tiles")
-
-
-def tile(label: str, value: str, note: str) -> Html:
-    return tag("div", tag("span", label), tag("strong", value), tag("small", note), class_="tile")
 
 
 def footer() -> Html:

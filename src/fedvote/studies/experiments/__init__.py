@@ -23,6 +23,7 @@ from fedvote.studies.experiments.compared_methods import (
 )
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.convergence import THEOREM_1
+from fedvote.studies.experiments.endings import ENDINGS_DIGITS
 from fedvote.studies.experiments.fast_paths import FAST_PATHS
 from fedvote.studies.experiments.float_weights import TRAIN_FLOAT_CIFAR10, TRAIN_FLOAT_DIGITS, TRAIN_FLOAT_FASHION
 from fedvote.studies.experiments.hostile_cifar10 import HOSTILE_CIFAR10
@@ -45,7 +46,7 @@ from fedvote.studies.experiments.one_vote import LEMMA_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
-from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST, ENDINGS_DIGITS
+from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
 from fedvote.studies.experiments.wire_bits import WIRE
 
 __all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fedvote.studies.experiments.both_ways import both_ways
 from fedvote.studies.experiments.cells import Cell
 from fedvote.studies.experiments.comparison import Comparison
@@ -24,6 +26,13 @@ LEVELS: dict[str, tuple[str, ...]] = {
 }
 """Three and two levels have one spacing."""
 
+KEPT = {
+    f"{name}, {number} kept": (*LEVELS[name], f"federation.kept_broadcasts={number}")
+    for name in ("all", "3 carried, changes")
+    for number in (10, 50)
+}
+"""For rounds that most clients miss: the server keeps earlier broadcasts."""
+
 CANDIDATES = ("all", "9 nearest", "5 carried", "3 carried", "3 random", "all, changes", "5 carried, changes")
 VOTES = {"equal": (), "weighted": ("method.reputation=proportional",), "ternary": ("method.votes=ternary",)}
 ATTACKED = ("all", "3 carried", "all, changes", "5 carried, changes")
@@ -36,11 +45,14 @@ ATTACKS = {
 }
 
 
-def ablation(data: str, preset: str, settings: tuple[str, ...], *targets: float) -> Comparison:
+def ablation(
+    data: str, preset: str, settings: tuple[str, ...], *targets: float, more: Mapping[str, tuple[str, ...]] = {}
+) -> Comparison:
+    levels = {**LEVELS, **more}
     cells = [
-        Cell(name, preset, (*settings, *VOTES[votes], *LEVELS[name]), votes)
+        Cell(name, preset, (*settings, *VOTES[votes], *levels[name]), votes)
         for votes in VOTES
-        for name in (LEVELS if votes == "equal" else CANDIDATES)
+        for name in (levels if votes == "equal" else CANDIDATES)
     ]
     return Comparison(f"Levels of the broadcast soft vote, {data}", tuple(cells), both_ways(*targets))
 
@@ -48,7 +60,7 @@ def ablation(data: str, preset: str, settings: tuple[str, ...], *targets: float)
 LEVELS_DIGITS = ablation(f"digits among {CLIENTS} clients", "quickstart", DIGITS, 0.9, 0.94)
 LEVELS_FASHION = ablation("Fashion-MNIST among 31 clients", "fashion-mnist", (), 0.85, 0.88)
 LEVELS_CIFAR10 = ablation("CIFAR-10 among 31 clients", "cifar10-silo", (), 0.75, 0.78)
-LEVELS_FEMNIST = ablation("FEMNIST among 300 writers, 20 of them a round", "femnist-device", (), 0.7, 0.8)
+LEVELS_FEMNIST = ablation("FEMNIST among 300 writers, 20 of them a round", "femnist-device", (), 0.7, 0.8, more=KEPT)
 
 
 def hostile(data: str, preset: str, settings: tuple[str, ...]) -> Comparison:

@@ -15,6 +15,7 @@ from fedvote.randomness import Key
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.sections import section
 from fedvote.report.what_it_was import in_common
+from fedvote.runs.claim import check_same_run
 from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import ENVIRONMENT, environment
 from fedvote.runs.experiment import dataset
@@ -60,7 +61,7 @@ class Comparison:
         load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
             folder = RunFolder(runs / name_of(cell, seed, asked))
-            folder.check(config)
+            check_same_run(folder, config)
             if not is_finished(folder, config):
                 title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
                 data = load(config.data.name)
@@ -182,7 +183,7 @@ def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: 
     tasks = []
     for seed, cell, config in planned:
         folder = RunFolder(runs / name_of(cell, seed, asked))
-        folder.check(config)
+        check_same_run(folder, config)
         if not is_finished(folder, config):
             title = f"{cell.row} {cell.column}".rstrip()
             tasks.append(Task(f"{title}, seed {seed}", config, folder.path, asked.device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from fedvote.studies.experiments.cells import Cell, Runs
 from fedvote.studies.experiments.comparison import Compared, Comparison
 from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.experiments.views import grid
+from fedvote.studies.rows import chosen
 
 Chosen = Mapping[str, str]
 """What is searched for, such as an attack -> the name of its chosen setting."""
@@ -26,11 +27,38 @@ class Searched:
     compare: Callable[[Chosen], Comparison]
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Found]:
+        """Search, then compare. `only` may name what is searched for, too."""
+        self.check(asked.only)
+        every = {cell.row for cell in self.candidates}
+        wanted = every.intersection(asked.only) or every
+        tried = self.search(wanted, replace(asked, seeds=1, only=()), runs)
+        settings = self.chosen(tried.runs)
+        only = [name for name in asked.only if name not in every]
+        if wanted != every:
+            asked_for = self.compare({row: name for row, name in settings.items() if row in wanted})
+            only += [cell.row for cell in asked_for.cells]
+        for compared in replace(self.compare(settings), first_seed=1).measure(replace(asked, only=tuple(only)), runs):
+            yield Found(tried, settings, compared)
+
+    def search(self, wanted: Container[str], asked: Asked, runs: Path) -> Compared:
+        """The candidates of the wanted rows, and of all rows that an earlier search has finished."""
         search = Comparison(f"Search: {self.about}", self.candidates, grid({"accuracy": ""}, "Setting"), stop_seed=1)
-        *_, tried = search.measure(replace(asked, seeds=1, only=()), runs)
-        chosen = self.chosen(tried.runs)
-        for compared in replace(self.compare(chosen), first_seed=1).measure(asked, runs):
-            yield Found(tried, chosen, compared)
+        done = search.finished(asked, runs)
+        unfinished = {cell.row for cell in self.candidates if cell not in done}
+        cells = tuple(cell for cell in self.candidates if cell.row in wanted or cell.row not in unfinished)
+        *_, tried = replace(search, cells=cells).measure(asked, runs)
+        return tried
+
+    def check(self, only: Sequence[str]) -> None:
+        """Refuse, before the search, a name that is neither searched for nor compared after any choice."""
+        compared = [
+            [name for cell in self.compare({each.row: each.column}).cells for name in (cell.row, cell.column)]
+            for each in self.candidates
+        ]
+        by_any = set[str]().union(*compared)
+        by_all = [name for name in compared[0] if all(name in names for names in compared)]
+        known = [*(cell.row for cell in self.candidates), *by_all]
+        chosen([name for name in only if name not in by_any], known, self.about)
 
     def chosen(self, tried: Sequence[Runs]) -> dict[str, str]:
         found: dict[str, dict[str, list[float]]] = {}

@@ -11,8 +11,10 @@ import pytest
 from fedvote import FedAvg, FedVote
 from fedvote.errors import ConfigError
 from fedvote.reputation import Proportional
+from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config
-from fedvote.runs.folder import NETWORK, RunFolder, differences
+from fedvote.runs.config_differences import differences
+from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.toml_tables import build
 from fedvote.training.schedules import Cosine
 from tests.runs.run_folders import SMALL, contents, filled, refuse
@@ -54,7 +56,7 @@ def test_another_run_is_not_resumed_and_the_difference_is_named(tmp_path: Path) 
 def test_the_same_run_goes_on_where_it_was(tmp_path: Path) -> None:
     folder = filled(tmp_path, 2)
     before = contents(tmp_path)
-    since = folder.claim(SMALL, resume=True)
+    since = claim(folder, SMALL, resume=True)
     assert since is not None and since.round == 2 and since.state["level"].tolist() == [2, 2]
     assert contents(tmp_path) == before
 
@@ -62,21 +64,21 @@ def test_the_same_run_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_run_can_be_made_longer_but_not_shorter_than_it_is(tmp_path: Path) -> None:
     folder = filled(tmp_path, 2)
     refuse("has 2 rounds already, asked for 1", folder, replace(SMALL, rounds=1))
-    assert folder.claim(replace(SMALL, rounds=9), resume=True) is not None
+    assert claim(folder, replace(SMALL, rounds=9), resume=True) is not None
     config = folder.config()
     assert config is not None and config.rounds == 9
 
 
 def test_what_failed_before_its_first_round_can_be_started_again_and_otherwise(tmp_path: Path) -> None:
     folder, other = filled(tmp_path, 0), replace(SMALL, method=FedAvg())
-    assert folder.claim(other, resume=False) is None and folder.config() == other
-    folder.release()
-    assert folder.claim(SMALL, resume=True) is None and folder.config() == SMALL
+    assert claim(folder, other, resume=False) is None and folder.config() == other
+    release(folder)
+    assert claim(folder, SMALL, resume=True) is None and folder.config() == SMALL
 
 
 def test_what_does_not_make_it_another_run_is_not_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"it differs in seed \(0 there, 5 asked\);"):
-        filled(tmp_path, 1).claim(replace(SMALL, seed=5, rounds=9), resume=True)
+        claim(filled(tmp_path, 1), replace(SMALL, seed=5, rounds=9), resume=True)
 
 
 def test_differences_name_the_keys() -> None:
@@ -88,10 +90,10 @@ def test_differences_name_the_keys() -> None:
 def test_the_network_of_fewer_rounds_does_not_outlive_them(tmp_path: Path) -> None:
     folder = filled(tmp_path, 2)
     (tmp_path / NETWORK).write_bytes(b"of two rounds")
-    folder.claim(replace(SMALL, rounds=2), resume=True)
+    claim(folder, replace(SMALL, rounds=2), resume=True)
     assert (tmp_path / NETWORK).is_file()
-    folder.release()
-    folder.claim(replace(SMALL, rounds=5), resume=True)
+    release(folder)
+    claim(folder, replace(SMALL, rounds=5), resume=True)
     assert not (tmp_path / NETWORK).exists()
 
 
@@ -102,5 +104,5 @@ def test_a_run_whose_schedule_ends_with_the_last_round_takes_no_more_rounds(tmp_
         ConfigError,
         match=r"holds a run of 2 rounds whose schedule ends with the last of them.* another folder with --out",
     ):
-        folder.claim(replace(falling, rounds=9), resume=True)
-    assert folder.claim(falling, resume=True) is not None
+        claim(folder, replace(falling, rounds=9), resume=True)
+    assert claim(folder, falling, resume=True) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from base64 import b64decode
@@ -15,81 +14,20 @@ import torch
 from torch import nn
 
 from fedvote import ConfigError, from_arrays
-from fedvote.core import Dataset
 from fedvote.data import load
 from fedvote.export.network_file import Deployed
 from fedvote.export.web import export_web, outputs
-from fedvote.export.web.browser_runtime import PACKAGE, runtime_script
-from fedvote.export.web.ink import measured
 from fedvote.export.web.layer_votes import MOST, layer_votes
 from fedvote.export.web.page_input import page_input
 from fedvote.export.web.run_facts import task_of
 from tests.export.networks import deployed, mlp
-
-
-def install_npm(folder: Path, does: str) -> None:
-    """A program npm that `does` something with the folder for packages, "$destination"."""
-    folder.mkdir()
-    (folder / "npm").write_text(f'#!/bin/sh\nfor destination; do :; done\necho ran >> "{folder}/log"\n{does}\n')
-    (folder / "npm").chmod(0o755)
-
-
-def content_of(script: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads(script.partition("self.RUNTIME = ")[2].rstrip(";\n"))
-    return found
+from tests.export.web.tables import table
 
 
 def data_in(page: Path) -> dict[str, Any]:
     (text,) = re.findall(r'<script type="application/json">(.*?)</script>', page.read_text(), re.DOTALL)
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def test_the_runtime_is_one_script_that_a_page_can_open_as_a_file(package: Path) -> None:
-    content = content_of(runtime_script(package))
-    assert content["module"] == "export {};\n"  # the map of its source is not there to be asked for
-    assert gzip.decompress(b64decode(content["wasm"])) == b"\0asm"
-
-
-def test_npm_gets_the_runtime_once(package: Path, tmp_path: Path) -> None:
-    install_npm(tmp_path / "programs", f'/bin/cp "{package}" "$destination"')
-    assert runtime_script() == runtime_script() == runtime_script(package)
-    assert (tmp_path / "programs" / "log").read_text() == "ran\n"
-    kept = tmp_path / "cache" / "fedvote" / "runtime" / PACKAGE
-    kept.write_bytes(b"damaged")
-    assert runtime_script() == runtime_script(package) and kept.read_bytes() == package.read_bytes()
-    assert [file.name for file in kept.parent.iterdir()] == [PACKAGE]
-
-
-def test_a_runtime_of_another_digest_is_refused_and_not_kept(package: Path, tmp_path: Path) -> None:
-    install_npm(tmp_path / "programs", f'echo other > "$destination/{PACKAGE}"')
-    with pytest.raises(
-        ConfigError, match=r"has sha512:\w+\.\.\., expected sha512:\w+\.\.\.: it is not onnxruntime-web@"
-    ):
-        runtime_script()
-    assert not list((tmp_path / "cache" / "fedvote" / "runtime").iterdir())
-    (tmp_path / "other.tgz").write_bytes(package.read_bytes() + b"\0")
-    with pytest.raises(ConfigError, match=r"other\.tgz has sha512:"):
-        runtime_script(tmp_path / "other.tgz")
-
-
-def test_a_runtime_that_cannot_be_had_is_one_sentence(package: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is no npm to get it: install npm, or give it as a file, --runtime"):
-        runtime_script()
-    install_npm(tmp_path / "programs", "echo 'npm error code E404' >&2; exit 1")
-    with pytest.raises(ConfigError, match=r"npm cannot get onnxruntime-web@\S+ \(npm error code E404\): try again"):
-        runtime_script()
-    with pytest.raises(ConfigError, match=r"there is no nowhere\.tgz, expected the package onnxruntime-web@"):
-        runtime_script(Path("nowhere.tgz"))
-
-
-def table(count: int = 200) -> Dataset:
-    """Twenty columns: the first from 0 to 10 in whole numbers, the others around 5."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(5, 1, (count, 20)).astype(np.float32)
-    x[:, 0] = rng.integers(0, 11, count)
-    y = rng.integers(0, 4, count)
-    return from_arrays(x[10:], y[10:], x[:10], y[:10], classes=["<b>", "b", "c", "d"])
 
 
 @pytest.fixture(scope="module")
@@ -148,36 +86,6 @@ def test_inputs_that_no_page_can_ask_for_are_refused(shape: tuple[int, ...], dty
 def test_data_of_another_shape_are_refused(of_table: Deployed) -> None:
     with pytest.raises(ConfigError, match=r"inputs of shape \(1, 8, 8\), expected \(20,\)"):
         page_input(of_table, load("digits"))
-
-
-def test_drawings_are_placed_as_the_digits_are() -> None:
-    ink = measured(load("digits").train.x[:, 0] / 255)
-    assert ink and ink.light and not ink.by_mass  # they fill all rows
-    assert (ink.height, ink.row) == (8, 4) and ink.width == 6 and abs(ink.column - 4) < 0.2
-    dark = measured(1 - load("digits").train.x[:, 0] / 255)
-    assert dark and not dark.light and dark.height == ink.height and dark.stroke == pytest.approx(ink.stroke)
-
-
-def test_photos_are_no_drawings() -> None:
-    assert measured(torch.rand(20, 28, 28, generator=torch.Generator().manual_seed(0))) is None
-    assert measured(torch.zeros(3, 8, 8)) is None
-
-
-def test_a_line_is_as_wide_as_it_is() -> None:
-    image = torch.zeros(1, 28, 28)
-    image[0, 4:24, 12:15] = 1
-    ink = measured(image)
-    assert ink and (ink.height, ink.width, ink.row, ink.column) == (20, 3, 14, 13.5)
-    assert ink.stroke == pytest.approx(3, rel=0.15)
-
-
-def test_images_whose_mass_lies_still_are_centred_by_mass() -> None:
-    images = torch.zeros(3, 9, 9)
-    for image, reach in zip(images, (1, 2, 3), strict=True):
-        image[4, 4] = image[4, 4 - 1] = 1
-        image[4, 4 + reach] = 1 / reach  # the mass stays, the box grows to the right
-    ink = measured(images)
-    assert ink and ink.by_mass and ink.row == 4.5 and ink.column == pytest.approx(4.5, abs=0.1)
 
 
 def test_every_layer_of_votes_is_there_and_no_layer_of_floats(of_table: Deployed) -> None:

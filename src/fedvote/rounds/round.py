@@ -1,10 +1,10 @@
 """One round, as both engines run it: the server broadcasts, clients train and answer, the server merges.
 
-The reference is the previous round's broadcast. Clients that keep it receive shorter messages. So the state after a
-round includes that round's broadcast, with the prefix `held/`. Before round 1 every client makes the reference from the
-shared seed. A client whose seed gives another reference notices, and receives the whole broadcast. If some of the
-initial weights are given, nobody can make them: there is no reference in round 1, and every client receives them whole.
-A later broadcast to a client without the reference is coded against what the seed makes, the start of the run.
+The reference of a client is the last broadcast that it received (held.py). Clients that keep it receive shorter
+messages. Before round 1 every client makes the reference from the shared seed. A client whose seed gives another
+reference notices, and receives the whole broadcast. If some of the initial weights are given, nobody can make them:
+there is no reference in round 1, and every client receives them whole. A later broadcast to a client without a
+reference is coded against what the seed makes, the start of the run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from fedvote.method import Merge, Method
 from fedvote.network.network import Network
 from fedvote.randomness import SERVER, Key
 from fedvote.reputation import rule_of
+from fedvote.rounds import held
 from fedvote.wire import Codecs, Delivery, Outgoing, Wire, read, stacked
-
-HELD = "held/"  # prefix of the reference's tensors in the state
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ class Round:
     network: Network
     key: Key  # the server's key of this round, or on a client's machine the client's own
     sums_alone: bool = False  # whether the server learns no message, but the sums of all: no coding, whole numbers
+    kept: int = 1  # broadcasts that the server keeps
 
     @cached_property
     def wire(self) -> Wire:
@@ -56,12 +56,12 @@ class Round:
 
     # on the server
 
-    def reference(self, state: State) -> Message | None:
-        """The previous round's broadcast; None if clients do not keep it."""
+    def reference(self, state: State, round: int | None = None) -> Message | None:
+        """The broadcast of `round`, which some client has; not given: the last one. None if it is not kept."""
         if self.key.round == 1:
             return None if self.network.given else self.method.broadcast(state)  # made from the seed
-        reference = {name.removeprefix(HELD): value for name, value in state.items() if name.startswith(HELD)}
-        return reference or None
+        previous = self.key.round - 1
+        return (held.last(state) if round in (None, previous) else held.earlier(state, round)) or None
 
     def broadcast(self, state: State, reference: Message | None = None, same_start: bool = True) -> Outgoing:
         """The message that starts the round, for clients that have this reference, or for those that have none.
@@ -166,7 +166,7 @@ class BallotBox:
         """
         self.round, self.asked, self.clients = round, asked, list[int]()
         self.down = round.method.broadcast(state)
-        self.before = {name: value for name, value in state.items() if not name.startswith(HELD)}
+        self._state, self.before = state, held.without_held(state)
         self._merge: Merge | None = None
 
     def put(self, messages: Message, clients: Sequence[int]) -> None:
@@ -214,7 +214,7 @@ class BallotBox:
                 metrics = method.measure(self.before, merged)
                 measured, after = contracts.numbers(method, "measure", metrics), merged
         if self.round.wire.keeps_broadcast:
-            after = after | {HELD + name: value for name, value in self.down.items()}
+            after = after | held.after(self._state, self.down, self.round.key.round, counted, self.round.kept)
         return Closed(after, counted, refused, measured)
 
 

@@ -1,0 +1,41 @@
+"""Settings that run in one process, and cannot run between machines: refused before anything is started."""
+
+from __future__ import annotations
+
+from fedvote.errors import ConfigError
+from fedvote.federation import Federation
+from fedvote.fitting_parts import check_secrecy
+from fedvote.plan import FlowerOptions
+from fedvote.rounds import BallotBox, Round
+
+
+def check_between_machines(federation: Federation, options: FlowerOptions) -> None:
+    """ConfigError if the federation needs more than messages between its server and single clients."""
+    _check_attack(federation)
+    check_secrecy(federation.plan, federation.method, federation.network, between_machines=True)
+    if options.late_rounds:
+        _check_late_ballots(federation, options.late_rounds)
+
+
+def _check_attack(federation: Federation) -> None:
+    attack, oracle = federation.plan.attack, federation.plan.federation.oracle
+    if federation.hostile and (attack.omniscient or attack.joint or oracle):
+        raise ConfigError(
+            f"attack {type(attack).__name__} (oracle: {oracle}) needs the messages of several clients, which are on "
+            "different machines here: use the simulator, or an attack that works on single messages"
+        )
+
+
+def _check_late_ballots(federation: Federation, late_rounds: int) -> None:
+    method, network = federation.method, federation.network
+    if federation.plan.secure.sums_alone:
+        raise ConfigError(
+            f"flower.late_rounds is {late_rounds}, but a secure tally is closed when it is unmasked: set "
+            "flower.late_rounds = 0"
+        )
+    if not BallotBox(Round(method, network, federation.key(1)), federation.start().state, 1).takes_late():
+        raise ConfigError(
+            f"flower.late_rounds is {late_rounds}, but {type(method).__name__} with these settings cannot count "
+            "ballots of earlier rounds: use FedVote with reputation uniform and frozen float weights, or set "
+            "flower.late_rounds = 0"
+        )

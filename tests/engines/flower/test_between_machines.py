@@ -1,0 +1,32 @@
+"""Settings that need more than messages between a server and single clients are refused before any program starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedvote.cli import main
+
+pytest.importorskip("flwr")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["attack=omniscient", "federation.hostile=1"], "attack Omniscient (oracle: False) needs the messages"),
+        (["attack=inverse", "federation.hostile=1", "federation.oracle=true"], "attack Inverse (oracle: True) needs"),
+        (["flower.late_rounds=1", "method.reputation=camps"], "cannot count ballots of earlier rounds: use FedVote"),
+        (["flower.late_rounds=1", "secure.name=tally"], "a secure tally is closed when it is unmasked"),
+        (["method.counts=changes", "secure.name=tally"], "set method.counts = votes, or secure.rounding = seed"),
+    ],
+)  # fmt: skip
+def test_a_local_federation_is_refused_before_it_starts(
+    settings: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [word for setting in settings for word in ("--set", setting)]
+    with pytest.raises(SystemExit) as stop:
+        main(["deploy", "local", "--clients", "5", "--out", str(tmp_path / "run"), *options])
+    said = capsys.readouterr()
+    assert stop.value.code == 2 and words in said.err and said.err.count("\n") == 1
+    assert not said.out and not (tmp_path / "run").exists()

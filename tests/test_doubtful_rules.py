@@ -1,0 +1,51 @@
+"""A rule that cannot do its work, and levels that round nothing, are doubts before the first round."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from fedvote import Doubt
+from fedvote.engines.simulate import simulate
+from fedvote.influence import Agreement
+from fedvote.methods import FedVote
+from fedvote.reputation import Camps, Cut
+from tests.toy import dataset, module
+
+
+def doubts(method: FedVote, **knobs: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", Doubt)
+        simulate(module(), dataset(), method, steps=1, batch=8, device="cpu", **knobs)
+    return [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize(("clients", "warned"), [(3, True), (4, False)])
+def test_a_round_of_too_few_ballots_for_the_rule_is_a_doubt(clients: int, warned: bool) -> None:
+    said = [f"a round has {clients} clients: Camps needs 4 or more to find a forged ballot"]
+    assert doubts(FedVote(reputation=Camps()), clients=clients) == said * warned
+    assert doubts(FedVote(reputation=Cut()), clients=clients) == doubts(FedVote(), clients=clients) == []
+
+
+@pytest.mark.parametrize(("hostile", "warned"), [(2, False), (3, True)])
+def test_attackers_with_half_of_the_votes_are_a_doubt_where_a_rule_trusts_the_majority(
+    hostile: int, warned: bool
+) -> None:
+    said = [f"hostile is {hostile} of 6 clients: Camps trusts the majority, expected fewer than half"]
+    team: dict[str, Any] = {"clients": 6, "attack": "inverse", "hostile": hostile}
+    assert doubts(FedVote(reputation=Camps()), **team) == said * warned
+    assert doubts(FedVote(reputation=Camps()), **team, oracle=True) == doubts(FedVote(), **team) == []
+
+
+def test_more_levels_than_equal_votes_have_are_a_doubt() -> None:
+    (said,) = doubts(FedVote(levels=7), clients=5)
+    assert said == "levels is 7, but 5 equal votes have 6, so they are not rounded: choose fewer"
+    rounded = [
+        FedVote(levels=6),
+        FedVote(levels=7, votes="ternary"),
+        FedVote(levels=7, counts="changes"),
+        FedVote(levels=7, influence=Agreement()),
+    ]
+    assert [doubts(method, clients=5) for method in rounded] == [[]] * 4
