@@ -40,10 +40,10 @@ def test_clients_without_weight_are_left_out_by_the_rule(make_run: MakeRun) -> N
 
 
 def test_the_reason_of_a_round_stands_in_place_of_the_rules_description(make_run: MakeRun) -> None:
-    forged = {"left_out": {"1": "the ballot looks forged or copied"}}
+    forged = {"left_out": {"1": "the ballot looks forged, copied or coordinated"}}
     run = run_with(make_run, [1], weights(0.5, 0, 0.25, 0.25) | forged, weights(0.5, 0, 0.25, 0.25) | forged)
     (row,) = event_rows(run)
-    assert row[2:] == ["the ballot looks forged or copied", "2", "1\N{EN DASH}2"]
+    assert row[2:] == ["the ballot looks forged, copied or coordinated", "2", "1\N{EN DASH}2"]
 
 
 def test_clients_that_counted_in_some_rounds_are_told_from_clients_that_never_did(make_run: MakeRun) -> None:

@@ -42,7 +42,7 @@ LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
 KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
 ALWAYS = 1 - 1e-6  # share of rounds as an opponent that no longer grows, by the rounding of float32
-FORGED = "the ballot looks forged or copied"
+FORGED = "the ballot looks forged, copied or coordinated"
 OPPOSED = "the votes pull against the majority, round after round"
 
 

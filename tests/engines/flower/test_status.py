@@ -15,7 +15,7 @@ RECORDS = [
     {"round": 1, "clients": [0, 1, 2], "counted": [0, 1, 2], "uplink_bytes": 400_000, "downlink_bytes": 100_000},
     {"round": 2, "clients": [0, 1, 2], "counted": [0], "refused": {"1": "no ballot"}, "absent": [2], "accuracy": 0.5},
     {"round": 3, "clients": [0, 1, 2], "counted": [0, 2], "failed": {"1": "its process died"}, "accuracy": 0.75,
-     "left_out": {"2": "the ballot looks forged or copied"}},
+     "left_out": {"2": "the ballot looks forged, copied or coordinated"}},
 ]  # fmt: skip
 
 
