@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedvote.core import State
+from fedvote.errors import WireError
 from fedvote.rounds import held
 from tests.toy import assert_same
 
@@ -54,10 +55,10 @@ def test_a_state_without_holders_has_the_last_broadcast_alone() -> None:
 def test_earlier_broadcasts_of_few_levels_take_two_bits_a_weight() -> None:
     state = states(3, COHORTS)[-1]
     packed = state["held-earlier/5/level"]
-    assert packed.dtype == torch.uint8 and len(packed) == -(-len(level(5)) * 2 // 8)
+    assert packed.dtype == torch.uint8 and len(packed) == 1 + 2 * -(-len(level(5)) // 8)  # two planes
 
 
-@given(st.lists(st.integers(0, 300), max_size=40), st.sampled_from([torch.int16, torch.int64]))
+@given(st.lists(st.integers(-2, 32767), max_size=40), st.sampled_from([torch.int16, torch.int64]))
 def test_any_numbers_are_unpacked_as_they_were(values: list[int], dtype: torch.dtype) -> None:
     x = torch.tensor(values, dtype=dtype)
     back = held.unpacked(held.packed(x), x)
@@ -79,5 +80,5 @@ def test_any_numbers_are_unpacked_as_they_were(values: list[int], dtype: torch.d
 def test_a_state_that_no_rounds_can_have_made_is_refused(name: str, value: Tensor) -> None:
     state = states(3, COHORTS)[-1]
     assert held.checked(state, 6).keys() == {name for name in state if name.startswith("held-earlier/")}
-    with pytest.raises(ValueError, match="held-"):
+    with pytest.raises((ValueError, WireError)):
         held.checked(state | {name: value}, 6)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedvote.attacks.attack import Attack, Seen
+from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.collusion import alphabet_of
 from fedvote.core import Message
 from fedvote.errors import ConfigError
@@ -30,8 +30,7 @@ class CommonPush(Attack):
     work: float = 1.0  # number of innovations, relative to the attackers' own honest ballots
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ConfigError(f"share is {self.share}, expected a number above 0, at most 1")
+        check_share(self.share)
         if not 0 < self.work < float("inf"):
             raise ConfigError(f"work is {self.work}, expected a finite number above 0")
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from fedvote.codecs import Integers
 from fedvote.core import Message, State
 
 HELD = "held/"  # held/NAME: a tensor of the last broadcast
 EARLIER = "held-earlier/"  # held-earlier/ROUND/NAME: one of an earlier broadcast
 HOLDERS = "held-round"  # (N,) the round of the broadcast that a client has; 0: none that is kept
-WIDTHS = (1, 2, 4, 8)  # bits of a packed number
 
 
 def nobody(clients: int) -> State:
@@ -66,51 +66,31 @@ def after(state: State, broadcast: Message, round: int, counted: Sequence[int], 
 
 
 def checked(state: State, round: int) -> State:
-    """The earlier broadcasts in a state after this round; ValueError if they cannot be."""
+    """The earlier broadcasts in a state after this round; ValueError or WireError if no rounds can have made them."""
     found = {name: value for name, value in state.items() if name.startswith(EARLIER)}
     like = last(state)
     for name, value in found.items():
         number, _, own = name.removeprefix(EARLIER).partition("/")
         if not number.isdecimal() or not 0 < int(number) < round or own not in like:
             raise ValueError(f"it has a tensor {name}, expected {EARLIER}ROUND/NAME with a round before {round}")
-        fits = value.shape == like[own].shape if value.dtype == like[own].dtype else _width(value, like[own])
-        if not fits:
-            raise ValueError(f"{name} is {value.dtype} of shape {tuple(value.shape)}: no packed {own}")
-    rounds_N = state.get(HOLDERS, torch.zeros(0))
-    if rounds_N.numel() and not 0 <= int(rounds_N.min()) <= int(rounds_N.max()) <= round:
-        raise ValueError(
-            f"{HOLDERS} has rounds from {int(rounds_N.min())} to {int(rounds_N.max())}, expected 0 to {round}"
-        )
+        if unpacked(value, like[own]).shape != like[own].shape:
+            raise ValueError(f"{name} has the shape {tuple(value.shape)}, expected {tuple(like[own].shape)}")
+    lowest, highest = (int(end) for end in state[HOLDERS].aminmax())
+    if lowest < 0 or highest > round:
+        raise ValueError(f"{HOLDERS} has rounds from {lowest} to {highest}, expected 0 to {round}")
     return found
 
 
 def packed(x: Tensor) -> Tensor:
-    """Whole numbers from 0 to 255 in as few bits as they need, several to a byte; other tensors as they are.
-
-    Fewer than eight numbers are left as they are, too: from eight on the number of bytes tells the bits of a number.
-    """
-    if x.is_floating_point() or x.numel() < 8 or int(x.min()) < 0 or int(x.max()) > 255:
+    """Levels as bit planes, in bytes; other tensors as they are."""
+    if x.dtype != Integers.dtype or not x.numel() or int(x.min()) < 0:
         return x
-    bits = next(width for width in WIDTHS if int(x.max()) < 2**width)
-    spare = -x.numel() % (8 // bits)
-    columns = torch.nn.functional.pad(x.flatten().to(torch.uint8), (0, spare)).view(-1, 8 // bits).unbind(1)
-    return torch.stack([column << (bits * place) for place, column in enumerate(columns)]).sum(0, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(Integers(len(x)).encode(x)), dtype=torch.uint8).to(x.device)
 
 
 def unpacked(x: Tensor, like: Tensor) -> Tensor:
     """The inverse of `packed`, for a tensor with this shape and type."""
-    if x.dtype == like.dtype:
-        return x
-    bits = _width(x, like)
-    places = torch.arange(0, 8, bits, device=x.device, dtype=torch.uint8)
-    numbers: Tensor = (x[:, None] >> places) & (2**bits - 1)
-    return numbers.flatten()[: like.numel()].view(like.shape).to(like.dtype)
-
-
-def _width(x: Tensor, like: Tensor) -> int:
-    """The bits of a number of a packed tensor; 0 if it is none of `like`."""
-    widths = (width for width in WIDTHS if x.dtype == torch.uint8 and x.shape == (-(-like.numel() * width // 8),))
-    return next(widths, 0)
+    return x if x.dtype == like.dtype else Integers(len(like)).decode(x.cpu().numpy().tobytes(), x.device)
 
 
 def _round(name: str) -> int:

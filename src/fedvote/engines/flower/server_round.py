@@ -39,15 +39,15 @@ class ServerRound:
     def cohort(self) -> list[int]:
         return self.federation.cohort(self.number)
 
-    def broadcast(self, held: int | None, same_start: bool = True) -> bytes:
-        """The frame for a client: the change since the broadcast of round `held`, if it has that, else the whole.
+    def broadcast(self, since: int | None, same_start: bool = True) -> bytes:
+        """The frame for a client: the change since the broadcast of this round, if it has that, else the whole.
 
         `same_start`: whether the client makes the same start of the seed as the server; the whole is then shorter.
         """
-        if held == self.number - 1:
-            return self._changes(held)
+        if since == self.number - 1:
+            return self._changes(since)
         whole = self._since_start if same_start else self._whole
-        return whole if held is None else min(self._changes(held), whole, key=len)
+        return whole if since is None else min(self._changes(since), whole, key=len)
 
     def secret(self, client: int) -> bytes:
         """The secret that the server shares with this client alone; empty if the client rounds by its own numbers."""
