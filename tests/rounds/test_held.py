@@ -37,7 +37,7 @@ def states(kept: int, cohorts: list[list[int]], clients: int = 6) -> list[State]
 COHORTS = [[0, 1], [2, 3], [0, 4], [1, 2], [5], [0]]
 
 
-@pytest.mark.parametrize("kept", [1, 2, 4, 9])
+@pytest.mark.parametrize("kept", [1, 2, 4, 9, 10**20])
 def test_the_last_broadcasts_are_kept_and_clients_of_older_ones_have_none(kept: int) -> None:
     for number, state in enumerate(states(kept, COHORTS)[1:], start=1):
         assert_same(held.last(state), broadcast(number))
@@ -65,6 +65,12 @@ def test_any_numbers_are_unpacked_as_they_were(values: list[int], dtype: torch.d
     assert back.dtype == dtype and torch.equal(back, x)
 
 
+@pytest.mark.parametrize("shape", [(), (2, 3), (0,), (2, 0)])
+def test_tensors_that_are_no_vectors_stay_as_they_are(shape: tuple[int, ...]) -> None:
+    x = torch.ones(shape, dtype=torch.int16)
+    assert held.unpacked(held.packed(x), x) is x
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -79,6 +85,14 @@ def test_any_numbers_are_unpacked_as_they_were(values: list[int], dtype: torch.d
 )
 def test_a_state_that_no_rounds_can_have_made_is_refused(name: str, value: Tensor) -> None:
     state = states(3, COHORTS)[-1]
-    assert held.checked(state, 6).keys() == {name for name in state if name.startswith("held-earlier/")}
+    for found, round in zip(held.checked(state, 6), (4, 5), strict=True):
+        assert_same(found, broadcast(round))
     with pytest.raises((ValueError, WireError)):
-        held.checked(state | {name: value}, 6)
+        list(held.checked(state | {name: value}, 6))
+
+
+def test_an_earlier_broadcast_that_lacks_a_tensor_is_refused() -> None:
+    state = states(3, COHORTS)[-1]
+    del state["held-earlier/5/levels"]
+    with pytest.raises(ValueError, match="it lacks held-earlier/5/levels"):
+        list(held.checked(state, 6))

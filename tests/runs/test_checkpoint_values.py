@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,21 +23,35 @@ from fedvote.runs.simulated_run import run
 SETTINGS = ["rounds=2", "federation.clients=2", "local.steps=1", "local.batch=20", "engine.evaluate_every=9"]
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    list(run(read("quickstart", [*SETTINGS, "method.reputation=camps"]), RunFolder(folder), device="cpu"))
+CAMPS = ("method.reputation=camps",)
+KEPT = ("method.levels=3", "method.train_float=true", "federation.cohort=1", "federation.kept_broadcasts=3", "rounds=3")
+
+
+def finished_run(folder: Path, settings: Sequence[str]) -> Path:
+    list(run(read("quickstart", [*SETTINGS, *settings]), RunFolder(folder), device="cpu"))
     return folder
 
 
-def resume(folder: Path, changed: Callable[[State], None], tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished_run(tmp_path_factory.mktemp("finished") / "run", CAMPS)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished_run(tmp_path_factory.mktemp("kept") / "run", KEPT)
+
+
+def resume(
+    folder: Path, changed: Callable[[State], None], tmp_path: Path, settings: Sequence[str] = (*CAMPS, "rounds=3")
+) -> None:
     """Resume a copy of the run from a changed checkpoint."""
     snapshot = load_snapshot(folder / "checkpoint.safetensors")
     changed(snapshot.state)
     for name in ("config.toml", "metrics.jsonl"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     save_snapshot(tmp_path / "checkpoint.safetensors", snapshot)
-    config = read("quickstart", [*SETTINGS, "method.reputation=camps", "rounds=3"])
+    config = read("quickstart", [*SETTINGS, *settings])
     list(run(config, RunFolder(tmp_path), device="cpu", resume=True))
 
 
@@ -67,8 +81,9 @@ def put(name: str, value: float) -> Callable[[State], None]:
         (put("level", -1), "the soft vote has levels -1 to 2"),
         (put("float", float("nan")), "float has values that are not finite"),
         (put("reputation/reputation", float("inf")), "reputation/reputation has values that are not finite"),
-        (lambda state: state.pop("level"), "it has the tensors .*expected .*level"),
-        (lambda state: state.update(extra=torch.zeros(3)), "it has the tensors .*extra"),
+        (lambda state: state.pop("level"), r"\(it lacks level\)"),
+        (lambda state: state.update(extra=torch.zeros(3)), r"\(it has also extra\)"),
+        (lambda state: state.update(extra=state.pop("level")), r"\(it lacks level and has also extra\)"),
         (lambda state: state.update(plurality=torch.ones(3)), r"plurality is torch.float32 of shape \(3,\)"),
         (lambda state: state.update(level=state["level"].float()), "level is torch.float32"),
     ],
@@ -78,6 +93,39 @@ def test_a_checkpoint_that_no_round_can_have_made_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=rf"checkpoint\.safetensors is not of this run.*{sentence}") as refusal:
         resume(finished, change, tmp_path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_checkpoint_of_a_version_whose_rule_remembered_less_says_so(finished: Path, tmp_path: Path) -> None:
+    def earlier(state: State) -> None:
+        for name in ("front", "back", "together", "clique"):
+            del state[f"reputation/{name}"]
+
+    lacks = "it lacks reputation/back, reputation/clique, reputation/front, reputation/together"
+    with pytest.raises(
+        ConfigError, match=rf"another version of fedvote.*\({lacks}\): .*resume the run with that version"
+    ):
+        resume(finished, earlier, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda state: state.pop("held-round"), "it lacks held-round"),
+        (lambda state: state.update({"held-round": torch.zeros(0, dtype=torch.int64)}), r"held-round is .*\(0,\)"),
+        (put("held-round", 4), "held-round has rounds from "),
+        (lambda state: state.pop("held-earlier/2/levels"), "it lacks held-earlier/2/levels"),
+        (lambda state: state.pop("held-earlier/2/float"), "it lacks held-earlier/2/float"),
+        (lambda state: state.update({"held-earlier/2/levels": torch.zeros(1).short()}), "expected 0 to 0"),
+        (lambda state: state.update({"held-earlier/2/float": torch.zeros(1).byte()}), "float is torch.int16"),
+        (put("held-earlier/2/float", float("nan")), "float has values that are not finite"),
+    ],
+)
+def test_kept_broadcasts_that_no_round_can_have_made_are_refused(
+    change: Callable[[State], None], sentence: str, kept: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=rf"checkpoint\.safetensors is not of this run.*{sentence}") as refusal:
+        resume(kept, change, tmp_path, (*KEPT, "rounds=4"))
     assert "\n" not in str(refusal.value)
 
 

@@ -8,7 +8,7 @@ the round whose broadcast it has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -28,6 +28,10 @@ def nobody(clients: int) -> State:
 
 def without_held(state: State) -> State:
     return {name: value for name, value in state.items() if not name.startswith((HELD, EARLIER, HOLDERS))}
+
+
+def without_earlier(state: State) -> State:
+    return {name: value for name, value in state.items() if not name.startswith(EARLIER)}
 
 
 def holders(state: State) -> dict[int, int]:
@@ -55,9 +59,9 @@ def after(state: State, broadcast: Message, round: int, counted: Sequence[int], 
     held = {HELD + name: value for name, value in broadcast.items()}
     if HOLDERS not in state:
         return held
-    oldest = round - kept + 1
+    oldest = max(round - kept + 1, 1)
     older = {name: value for name, value in state.items() if name.startswith(EARLIER) and _round(name) >= oldest}
-    if round - 1 >= max(oldest, 1):
+    if round - 1 >= oldest:
         older |= {f"{EARLIER}{round - 1}/{name}": packed(value) for name, value in last(state).items()}
     rounds_N = state[HOLDERS].clone()
     rounds_N[counted] = round
@@ -65,25 +69,23 @@ def after(state: State, broadcast: Message, round: int, counted: Sequence[int], 
     return held | older | {HOLDERS: rounds_N}
 
 
-def checked(state: State, round: int) -> State:
-    """The earlier broadcasts in a state after this round; ValueError or WireError if no rounds can have made them."""
-    found = {name: value for name, value in state.items() if name.startswith(EARLIER)}
-    like = last(state)
-    for name, value in found.items():
-        number, _, own = name.removeprefix(EARLIER).partition("/")
-        if not number.isdecimal() or not 0 < int(number) < round or own not in like:
-            raise ValueError(f"it has a tensor {name}, expected {EARLIER}ROUND/NAME with a round before {round}")
-        if unpacked(value, like[own]).shape != like[own].shape:
-            raise ValueError(f"{name} has the shape {tuple(value.shape)}, expected {tuple(like[own].shape)}")
+def checked(state: State, round: int) -> Iterator[Message]:
+    """Each earlier broadcast in a state after this round; ValueError or WireError if no rounds can have kept them."""
     lowest, highest = (int(end) for end in state[HOLDERS].aminmax())
     if lowest < 0 or highest > round:
         raise ValueError(f"{HOLDERS} has rounds from {lowest} to {highest}, expected 0 to {round}")
-    return found
+    found = {name for name in state if name.startswith(EARLIER)}
+    numbers = {str(number) for number in range(1, round)} & {name.split("/")[1] for name in found}
+    expected = {f"{EARLIER}{number}/{name}" for number in numbers for name in last(state)}
+    if odd := sorted(found ^ expected):
+        verb = "lacks" if odd[0] in expected else "has"
+        raise ValueError(f"it {verb} {odd[0]}, expected all tensors of broadcasts before round {round}")
+    yield from (earlier(state, int(number)) for number in sorted(numbers))
 
 
 def packed(x: Tensor) -> Tensor:
-    """Levels as bit planes, in bytes; other tensors as they are."""
-    if x.dtype != Integers.dtype or not x.numel() or int(x.min()) < 0:
+    """A vector of levels as bit planes, in bytes; other tensors as they are."""
+    if x.dtype != Integers.dtype or x.dim() != 1 or not x.numel() or int(x.min()) < 0:
         return x
     return torch.frombuffer(bytearray(Integers(len(x)).encode(x)), dtype=torch.uint8).to(x.device)
 

@@ -64,9 +64,12 @@ def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> No
             expected = method.init(network, clients)
             if any(name.startswith(HELD) for name in state):
                 expected = expected | {HELD + name: value for name, value in method.broadcast(expected).items()}
-            if federation.plan.federation.kept_broadcasts > 1 and round.wire.keeps_broadcast:
-                expected = expected | held.nobody(clients) | held.checked(state, snapshot.round)
-            _check_tensors(state, {name: (value.dtype, value.shape) for name, value in expected.items()})
+            keeps_earlier = federation.plan.federation.kept_broadcasts > 1 and round.wire.keeps_broadcast
+            expected = expected | (held.nobody(clients) if keeps_earlier else {})
+            _check_tensors(held.without_earlier(state) if keeps_earlier else state, _types(expected))
+            for earlier in held.checked(state, snapshot.round) if keeps_earlier else ():
+                _check_tensors(earlier, _types(held.last(state)))
+                round.wire.unmoved(earlier)
             if snapshot.memory:  # over a network, clients keep it
                 one = method.memory(network)
                 _check_tensors(snapshot.memory, {name: (v.dtype, (clients, *v.shape)) for name, v in one.items()})
@@ -77,13 +80,19 @@ def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> No
                 round.wire.unmoved(reference)
     except (ValueError, WireError) as error:
         raise ConfigError(
-            f"{path} is not of this run, or is damaged ({error}): restore it, or delete it and start the run again"
+            f"{path} is not of this run, is of another version of fedvote, or is damaged ({error}): "
+            "restore it, resume the run with that version, or delete it and start the run again"
         ) from error
 
 
+def _types(tensors: State) -> dict[str, tuple[torch.dtype, Sequence[int]]]:
+    return {name: (value.dtype, value.shape) for name, value in tensors.items()}
+
+
 def _check_tensors(found: State, expected: Mapping[str, tuple[torch.dtype, Sequence[int]]]) -> None:
-    if found.keys() != expected.keys():
-        raise ValueError(f"it has the tensors {', '.join(sorted(found))}, expected {', '.join(sorted(expected))}")
+    differ = {"lacks": expected.keys() - found.keys(), "has also": found.keys() - expected.keys()}
+    if said := [f"{how} {', '.join(sorted(names))}" for how, names in differ.items() if names]:
+        raise ValueError(f"it {' and '.join(said)}")
     for name, (dtype, shape) in expected.items():
         value = found[name]
         if (value.dtype, tuple(value.shape)) != (dtype, tuple(shape)):

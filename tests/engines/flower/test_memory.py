@@ -30,6 +30,14 @@ def test_what_is_remembered_is_for_the_owners_eyes_alone(tmp_path: Path) -> None
         assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_client_has_the_broadcasts_of_its_last_two_rounds_and_builds_on_the_newest_first(tmp_path: Path) -> None:
+    file = tmp_path / "a.safetensors"
+    for round in (1, 3, 4):
+        memory(file).after(round, {}, {"level": torch.tensor([round])})
+    assert [int(broadcast["level"]) for broadcast in memory(file).broadcasts_before(6)] == [4, 3]
+    assert [int(broadcast["level"]) for broadcast in memory(file).broadcasts_before(4)] == [3]
+
+
 @pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
 def test_a_damaged_file_holds_nothing_and_is_written_again(
     damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -39,11 +47,11 @@ def test_a_damaged_file_holds_nothing_and_is_written_again(
     whole = file.read_bytes()
     file.write_bytes({"cut": whole[:-5], "empty": b"", "noise": b"noise" * 20}[damage])
     found = memory(file)
-    assert found.broadcast_before(2) is None
+    assert found.broadcasts_before(2) == []
     assert_same(found.before(2, FRESH), {"momentum": torch.zeros(1, 3)})
     assert "cannot be read" in capsys.readouterr().err
     memory(file).after(2, {"momentum": torch.ones(1, 3)}, {"level": torch.arange(3)})
-    assert memory(file).broadcast_before(3) is not None
+    assert len(memory(file).broadcasts_before(3)) == 1
 
 
 def test_a_client_whose_memory_was_damaged_is_sent_the_whole_broadcast(tmp_path: Path) -> None:

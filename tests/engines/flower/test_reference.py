@@ -24,9 +24,11 @@ from tests.engines.flower.grid import (
     Behaviour,
     FakeGrid,
     Reply,
+    after,
     elect,
     faulty,
     grid_of,
+    honest,
     in_round,
     lacks_reference,
     number,
@@ -69,14 +71,63 @@ def test_a_client_that_has_forgotten_the_last_broadcast_is_sent_the_whole_in_the
 def test_who_missed_a_round_is_told_what_changed_since_its_own_broadcast_if_the_server_kept_that(
     tmp_path: Path,
 ) -> None:
-    few = ("method.levels=3", "method.level_rounding=carry", "method.counts=changes")
     third: dict[int, list[int]] = {}
     for kept in (1, 2):
         grid, folder = grid_of(4), tmp_path / str(kept)
-        records = run(folder, {2: in_round(2, silent)}, *few, f"federation.kept_broadcasts={kept}", grid=grid)
+        records = run(folder, {2: in_round(2, silent)}, *FEW, f"federation.kept_broadcasts={kept}", grid=grid)
         assert records[2]["counted"] == [0, 1, 2, 3] and len(grid.sent) == 3 * 4
         third[kept] = [broadcast_bytes(grid, 3)[client] for client in (0, 2)]
     assert third[1][0] == third[2][0] < third[2][1] < third[1][1]
+
+
+FEW = ("method.levels=3", "method.level_rounding=carry", "method.counts=changes")
+
+
+def lost(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+    """A client that takes its turn, and whose answer never arrives."""
+    grid.turn(node, message)
+    return []
+
+
+@pytest.mark.parametrize("then", [after(25.0), lost], ids=["late", "lost"])
+def test_whose_ballot_did_not_arrive_in_time_can_read_what_changed_since_its_last_ballot(
+    then: Behaviour, tmp_path: Path
+) -> None:
+    """It has a newer broadcast than the server knows of."""
+    downlink = []
+    for kept in (1, 2):
+        grid, settings = grid_of(4), (*FEW, f"federation.kept_broadcasts={kept}", "rounds=4")
+        records = run(tmp_path / str(kept), {2: in_round(2, then)}, *settings, grid=grid)
+        assert [record["counted"] for record in records[1:3]] == [[0, 1, 3], [0, 1, 2, 3]]
+        assert len(grid.sent) == 4 * 4  # nobody is asked twice
+        downlink.append(records[2]["downlink_bytes"])
+    assert downlink[0] > downlink[1]
+
+
+def test_a_client_that_is_late_in_every_round_is_sent_what_changed_since_its_last_late_ballot(tmp_path: Path) -> None:
+    downlink = []
+    for kept in (1, 3):
+        grid, settings = grid_of(4), (*FEW, f"federation.kept_broadcasts={kept}", "rounds=6")
+        records = run(tmp_path / str(kept), {2: after(25.0)}, *settings, grid=grid)
+        assert all(record["counted"] == [0, 1, 3] for record in records)
+        assert len(grid.sent) == 6 * 4
+        downlink.append(sum(record["downlink_bytes"] for record in records[2:]))
+    assert downlink[0] > downlink[1]
+
+
+def test_a_client_that_lacks_its_broadcast_says_so_once(tmp_path: Path) -> None:
+    """Until a ballot of it arrives, the server sends it the whole."""
+
+    def forgetful(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        grid.contexts[node].state.array_records.clear()
+        reply = grid.turn(node, message)
+        return [(1.0, reply)] if read_reply(reply) == Refusal("no-reference") else []
+
+    grid = grid_of(4)
+    settings = (*FEW, "federation.kept_broadcasts=9", "rounds=5")
+    behave = {2: in_round(1, honest, otherwise=forgetful)}
+    assert all(record["counted"] == [0, 1, 3] for record in run(tmp_path, behave, *settings, grid=grid)[1:])
+    assert len(grid.sent) == 5 * 4 + 1
 
 
 @pytest.mark.parametrize("method", ["fedvote", "fedvote method.levels=3", "fedavg", "signum"])

@@ -22,7 +22,7 @@ class Asker:
     mailbox: Mailbox
     problem: Problem
     deadline: float  # seconds
-    holders: dict[int, int] = field(default_factory=dict)  # client -> the round of its broadcast: its last that counted
+    holders: dict[int, int] = field(default_factory=dict)  # client -> round of its last ballot: it has that broadcast
     other_start: set[int] = field(default_factory=set)  # clients that make another start of the seed than the server
 
     def ask(self, poll: Poll, round: ServerRound, online: Mapping[int, int]) -> None:
@@ -37,6 +37,10 @@ class Asker:
                 poll.broadcasts.append(len(broadcast) + len(opening))
             except SendError as error:
                 poll.note_failure(client, str(error), retry=True)
+
+    def note_late_ballot(self, client: int, round: int) -> None:
+        """A client that answers a round after its end has that round's broadcast, unless it has a newer one."""
+        self.holders[client] = max(round, self.holders.get(client, 0))
 
     def lacks_reference(self, client: int) -> bool:
         """Send this client broadcasts that build on less; False if its last one built on nothing.

@@ -17,7 +17,7 @@ from fedvote.engines.flower.memory_place import memory_file
 from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.tasks import Task
 from fedvote.engines.flower.voter import Voter, check_demand, rounding_secret
-from fedvote.errors import ConfigError, DataError
+from fedvote.errors import ConfigError, DataError, NoReferenceError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
 from fedvote.rounds import Round
@@ -40,7 +40,7 @@ def take_turn(task: Task, context: Context) -> bytes:
     memory = Memory(context.state, memory_file(node, task))
     with repeatable():
         remembered = memory.before(task.round, round.method.memory(round.network))
-        broadcast = round.read_broadcast(task.broadcast, _reference(federation, round, memory))
+        broadcast = _read_broadcast(task.broadcast, round, _references(federation, round, memory))
         outgoing, remembered = round.train(broadcast, federation.batches(train, [key]), remembered, [key])
         (frame,) = frames(outgoing)
         if not frame:
@@ -77,11 +77,22 @@ def _tallied(problem: Problem, client: int, where: str) -> tuple[SecureTally, Co
     return secure, federation.method.wire(federation.network).summed
 
 
-def _reference(federation: Federation, round: Round, memory: Memory) -> Broadcast | None:
-    """The last broadcast that this client has, which the next may build on. Before round 1 it follows from the seed."""
+def _references(federation: Federation, round: Round, memory: Memory) -> Sequence[Broadcast]:
+    """The broadcasts that this client has, which the next may build on. Before round 1 one follows from the seed."""
     if round.key.round > 1:
-        return memory.broadcast_before(round.key.round)
-    return round.reference(round.method.init(round.network, len(federation.owned)))
+        return memory.broadcasts_before(round.key.round)
+    seeds = round.reference(round.method.init(round.network, len(federation.owned)))
+    return [seeds] if seeds else []
+
+
+def _read_broadcast(frame: bytes, round: Round, references: Sequence[Broadcast]) -> Broadcast:
+    """The broadcast in a frame that builds on one of these, or on none; NoReferenceError if on another."""
+    for reference in references:
+        try:
+            return round.read_broadcast(frame, reference)
+        except NoReferenceError:
+            pass
+    return round.read_broadcast(frame)
 
 
 @lru_cache(maxsize=4)

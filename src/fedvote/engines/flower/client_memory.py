@@ -1,8 +1,9 @@
-"""A client's memory from round to round: the method's tensors, such as momentum, and the last broadcast.
+"""A client's memory from round to round: the method's tensors, such as momentum, and the last broadcasts.
 
 It never leaves the client. It lies in Flower's state, which lasts for one submitted run, or in a file, which survives
 restarts of client and server: --node-config 'memory="/srv/memory"'. The memories after the last two rounds are kept,
-so that a client that is asked for a round again can repeat its turn.
+so that a client that is asked for a round again can repeat its turn, and can read a broadcast that builds on the one
+before its last.
 """
 
 from __future__ import annotations
@@ -44,10 +45,13 @@ class Memory:
         latest = earlier[max(earlier)]
         return {name: latest[name].to(value.device) for name, value in fresh.items()}
 
-    def broadcast_before(self, round: int) -> Message | None:
-        """The last broadcast before a round that this client received, if it still has it."""
-        earlier = [number for number in self._memories if number < round]
-        return last(self._memories[max(earlier)]) or None if earlier else None
+    def broadcasts_before(self, round: int) -> list[Message]:
+        """The broadcasts of earlier rounds that this client still has, the newest first.
+
+        The server may build on the one before the newest: the answer to the newest may not have arrived.
+        """
+        earlier = sorted((number for number in self._memories if number < round), reverse=True)
+        return [broadcast for number in earlier if (broadcast := last(self._memories[number]))]
 
     def after(self, round: int, memory: State, broadcast: Message) -> None:
         """Save the method's tensors after a round, and its broadcast. Memories of later rounds are dropped."""

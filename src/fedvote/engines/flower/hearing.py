@@ -19,6 +19,8 @@ def hear(mailbox: Mailbox, poll: Poll, reader: Reader, asker: Asker, attendance:
         retry = not reply.repeated and reply.request.round == poll.round and _is_worth_a_retry(reply, asker)
         if retry:
             attendance.look_again()  # the client's node may be gone
+        if reply.request.round < poll.round and isinstance(reply.outcome, Ballot):
+            asker.note_late_ballot(reply.request.client, reply.request.round)
         counts |= poll.take(reply, retry)
     return counts
 

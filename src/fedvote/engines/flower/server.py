@@ -131,7 +131,7 @@ class Server:
         while self._hear(poll, round):  # a late ballot counts until the next broadcast
             closed, quality = round.close()
         self.late.closed(round, poll.voted)
-        self.asker.holders = round.holders(closed)
+        self.asker.holders |= dict.fromkeys(closed.counted, round.number)
         if self.jury is not None and self.federation.evaluates(round.number):
             quality = self.jury.judge(closed.state, round.number, self.attendance.online)
         returned = self.attendance.after_vote(poll.cohort, poll.voted)

@@ -11,7 +11,7 @@ from fedvote.core import Message, State
 from fedvote.engines.flower.decoders import Decoders, Reader
 from fedvote.federation import Federation, Snapshot
 from fedvote.network.network import Network
-from fedvote.rounds import BallotBox, Closed, Round, held
+from fedvote.rounds import BallotBox, Closed, Round
 from fedvote.secure import SecureTally
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.system.device import repeatable
@@ -44,10 +44,11 @@ class ServerRound:
 
         `same_start`: whether the client makes the same start of the seed as the server; the whole is then shorter.
         """
-        if since == self.number - 1:
-            return self._changes(since)
+        changes = None if since is None else self._changes(since)
+        if changes is not None and since == self.number - 1:
+            return changes
         whole = self._since_start if same_start else self._whole
-        return whole if since is None else min(self._changes(since), whole, key=len)
+        return whole if changes is None else min(changes, whole, key=len)
 
     def secret(self, client: int) -> bytes:
         """The secret that the server shares with this client alone; empty if the client rounds by its own numbers."""
@@ -82,10 +83,6 @@ class ServerRound:
             ballot = earlier.round.read_ballot(earlier.before, frame, client)
             self.box.put_late(ballot.stack, [client], weight, earlier.round, earlier.before)
 
-    def holders(self, closed: Closed) -> dict[int, int]:
-        """client -> the round of the broadcast that it has after this round."""
-        return held.holders(closed.state) or dict.fromkeys(closed.counted, self.number)
-
     def close(self) -> tuple[Closed, dict[str, Any]]:
         """Close the round with the ballots so far; returns the closed round and its models' metrics."""
         with repeatable():
@@ -100,13 +97,15 @@ class ServerRound:
     def _whole(self) -> bytes:
         return self._written(None, same_start=False)
 
-    def _changes(self, since: int) -> bytes:
+    def _changes(self, since: int) -> bytes | None:
+        """The frame for clients that have the broadcast of this round; None if the server does not keep that."""
         if since not in self._written_changes:
-            self._written_changes[since] = self._written(self.round.reference(self.before, since))
+            reference = self.round.reference(self.before, since)
+            self._written_changes[since] = None if reference is None else self._written(reference)
         return self._written_changes[since]
 
     @cached_property
-    def _written_changes(self) -> dict[int, bytes]:
+    def _written_changes(self) -> dict[int, bytes | None]:
         return {}
 
     def _written(self, reference: Message | None, same_start: bool = True) -> bytes:
