@@ -99,7 +99,7 @@ def test_the_reasons_tell_forgers_from_opponents_in_every_round() -> None:
 
 def test_an_opponent_for_very_many_rounds_is_still_one() -> None:
     """Its share of rounds as an opponent is 1 in float32, and grows no more."""
-    known = {"opposed": torch.ones(2)}
+    known = {**Camps().init(2), "opposed": torch.ones(2)}
     assert Camps().reasons(known, known, [1]) == {1: OPPOSED}
 
 

@@ -8,12 +8,12 @@ import torch
 from fedvote.randomness import Key
 from fedvote.reputation.opposition import Pairs, opposed_camp
 
-N, MINORITY = 31, 12
+N, MINORITY, FEW = 31, 12, 6
 
 
-def pairs(between: float, within: float, noise: float) -> Pairs:
+def pairs(between: float, within: float, noise: float, minority: int = MINORITY) -> Pairs:
     """Two groups, the first of them the smaller; each pair's agreement is its mean and noise."""
-    second_N = torch.arange(N) >= MINORITY
+    second_N = torch.arange(N) >= minority
     alike_NN = torch.where(second_N == second_N[:, None], within, between).double()
     drawn_NN = noise * torch.randn(N, N, generator=Key(3).torch("pairs"), dtype=torch.float64).triu(1)
     nobody = torch.empty(0, N, dtype=torch.float64)
@@ -29,3 +29,20 @@ def test_camps_that_explain_most_of_the_agreement_oppose_each_other() -> None:
 def test_groups_that_explain_less_or_agree_a_little_do_not(between: float, within: float, noise: float) -> None:
     """The first: honest clients with all classes beside others with two classes each, on digits."""
     assert opposed_camp(pairs(between, within, noise), torch.arange(N)) is None
+
+
+def test_a_small_camp_that_pulls_a_little_stays_and_one_that_pulls_clearly_goes() -> None:
+    """At least 0.3 of the cosine within camps: 0.015 of 0.05. A large camp need only pull at all."""
+    everybody = torch.arange(N)
+    assert opposed_camp(pairs(-0.01, 0.05, 0.005, FEW), everybody) is None
+    for between, minority in ((-0.02, FEW), (-0.01, MINORITY)):
+        found = opposed_camp(pairs(between, 0.05, 0.005, minority), everybody)
+        assert found is not None and found.tolist() == list(range(minority, N))
+
+
+def test_a_camp_that_agrees_little_within_needs_to_pull_little() -> None:
+    """The smaller cosine of both camps counts: attackers cannot raise the bar by agreeing more with each other."""
+    made = pairs(-0.01, 0.02, 0.002, FEW)
+    made.alike_nn[:FEW, :FEW] += 0.03
+    found = opposed_camp(made, torch.arange(N))
+    assert found is not None and found.tolist() == list(range(FEW, N))

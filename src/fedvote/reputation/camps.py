@@ -1,4 +1,4 @@
-"""Camps: leaves out ballots that look forged or copied, and the smaller of two camps that pull against each other.
+"""Camps: leaves out ballots that look forged or copied, camps that pull against the majority, and small cliques.
 
 The rule looks at innovations: where a ballot departs from the broadcast, given its client's random numbers. It leaves
 out, with all their votes, in this order:
@@ -10,7 +10,8 @@ out, with all their votes, in this order:
 - conspirators: ballots that agree with all others far more than the majority's do, on the same lines. Honest clients
   learn from different examples. Attackers who push all the same weights agree with each other more than that;
 - opponents (opposition.py): the smaller of two camps that pull against each other, round after round. If the members
-  of the larger one have robbed some of their own of their votes, they are left out instead.
+  of the larger one have robbed some of their own of their votes, they are left out instead;
+- cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
@@ -32,6 +33,7 @@ from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, common_counts, cosines, sum_of_work
+from fedvote.reputation.cliques import clique, kinship, no_kinship
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
@@ -44,6 +46,7 @@ KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on 
 ALWAYS = 1 - 1e-6  # share of rounds as an opponent that no longer grows, by the rounding of float32
 FORGED = "the ballot looks forged, copied or coordinated"
 OPPOSED = "the votes pull against the majority, round after round"
+CLIQUE = "the votes agree with those of a few others alone, as if they shared a backdoor"
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,19 @@ class Camps(Reputation):
     fewest: ClassVar[int] = FEWEST + 1
     beta: float = 0.8  # share of the old reputation that is kept
     gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
+    clique: float = 0.1  # a clique is left out if it has at most this share of a round's clients; 0: no clique is
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
             raise ConfigError(f"beta is {self.beta}, expected a number between 0 and 1")
         if not 0 < self.gap < float("inf"):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
+        if not 0 <= self.clique < 0.5:
+            raise ConfigError(f"clique is {self.clique}, expected a share of the clients, from 0 to less than 0.5")
 
     def init(self, clients: int) -> State:
-        return {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS)), **no_pairs(clients)}
+        own = {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS))}
+        return {**own, **no_pairs(clients), **no_kinship(clients), "clique": torch.zeros(clients)}
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         clients_K = ballots.clients_K
@@ -70,11 +77,13 @@ class Camps(Reputation):
         stay, half = self.plausible(found, heads_N, clients_K.cpu(), memory["work"].double().cpu())
         rows = clients_K[stay.to(clients_K.device)]
         alike_nn = cosines(common_counts(found)[stay][:, stay])
-        memory = memory | remembered(memory, rows, alike_nn)
+        memory = memory | remembered(memory, rows, alike_nn) | kinship(memory, rows, found, stay)
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half)
         known_n = memory["opposed"][rows].cpu() > KNOWN
         inside = self.unopposed(found, stay, pairs, known_n)
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
+        alone = self.alone(memory, rows, inside, len(clients_K))
+        inside = inside[~torch.isin(inside, alone)]
         stays_K = torch.zeros_like(nu_K).index_fill(0, stay[inside].to(nu_K.device), 1)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
@@ -90,12 +99,14 @@ class Camps(Reputation):
             "reputation": memory["reputation"].index_copy(0, clients_K, nu_K),
             "work": work_NP,
             "opposed": memory["opposed"].index_copy(0, rows, mean_n),
+            "clique": memory["clique"].index_fill(0, clients_K, 0).index_fill(0, rows[alone.to(rows.device)], 1),
         }
         return Verdict(weights_K, weights_K, memory | new)
 
     def reasons(self, before: State, after: State, left_out: Sequence[int]) -> dict[int, str]:
         opposed_N = (after["opposed"] > before["opposed"]) | (after["opposed"] > ALWAYS)
-        return {client: OPPOSED if bool(opposed_N[client]) else FORGED for client in left_out}
+        kinds = ((after["clique"] > 0, CLIQUE), (opposed_N, OPPOSED))
+        return {client: next((why for found_N, why in kinds if found_N[client]), FORGED) for client in left_out}
 
     def plausible(
         self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor
@@ -127,6 +138,12 @@ class Camps(Reputation):
         while (camp := opposed_camp(pairs, inside)) is not None:
             inside = self.honest_side(found, stay, inside, camp, pairs)
         return inside
+
+    def alone(self, memory: State, rows: Tensor, inside: Tensor, ballots: int) -> Tensor:
+        """Which of the ballots inside are a clique. All ballots of the round limit its size, also those left out."""
+        most = int(self.clique * ballots + 1e-9)  # 0.29 * 100 is less than 29
+        found = clique(memory, rows[inside.to(rows.device)], most)
+        return inside[:0] if found is None else inside[found]
 
     def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
         """Indices of the ballots on the majority's side of the widest gap; None if no gap is wide enough."""

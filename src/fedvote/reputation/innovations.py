@@ -28,9 +28,9 @@ from fedvote.reputation.row_products import in_blocks, row_products
 
 POWERS = (0, 1)  # of the length t of a jump, in the two measures of innovations: their number, and their length
 LARGEST = 2**21  # weights in a part: larger layers are cut into several
-SAMPLE = 2**17  # weights of a part that are looked at
+SAMPLE = {"cpu": 2**17, "cuda": 2**20}  # weights of a part that are looked at, by the kind of device
 RUN = 2**10  # neighbouring weights that are sampled together
-VOTES = 2**25  # looked at in a round, of all clients together
+VOTES = {"cpu": 2**25, "cuda": 2**28}  # looked at in a round, of all clients together
 MANY = 256  # ballots; of more, half as many votes are looked at: less memory on a server of many clients
 
 
@@ -42,6 +42,7 @@ class Part:
     rounded_Kn: Tensor  # r: the broadcast, rounded by each client's numbers
     soft_n: Tensor  # the broadcast, 2 p - 1
     weights: int  # in the part
+    last: bool = False  # whether it belongs to the last layer
 
     @property
     def scale(self) -> float:
@@ -68,8 +69,9 @@ class Part:
 def innovations(ballots: Ballots, key: Key) -> list[Part]:
     """The innovations in each part; `key`: the server's in this round, which yields all clients' random numbers."""
     spans = parts(ballots.layers or (ballots.weights,))
-    votes = VOTES if len(ballots) <= MANY else VOTES // 2
-    places = sampled(spans, seed(ballots, key), max(RUN, votes // (len(ballots) * len(spans))))
+    votes, sample = (most[ballots.device.type] for most in (VOTES, SAMPLE))
+    votes = votes if len(ballots) <= MANY else votes // 2
+    places = sampled(spans, seed(ballots, key), min(sample, max(RUN, votes // (len(ballots) * len(spans)))))
     place_n = torch.cat(places).to(ballots.device)
     soft_n = ballots.soft_D[place_n]
     jumps_Kn = torch.empty((len(ballots), len(place_n)), device=place_n.device)
@@ -79,8 +81,11 @@ def innovations(ballots: Ballots, key: Key) -> list[Part]:
         rounded_Kn[row] = ROUNDING[ballots.alphabet](soft_n, u_n)
         jumps_Kn[row] = jumps(ballots.row_at(row, place_n), rounded_Kn[row], soft_n, u_n, ballots.alphabet)
     sizes = [len(each) for each in places]
+    last = spans[-1].stop - ballots.layers[-1] if ballots.layers else 0
     split = zip(jumps_Kn.split(sizes, 1), rounded_Kn.split(sizes, 1), soft_n.split(sizes), spans, strict=True)
-    return [Part(jumps, rounded, soft, span.stop - span.start) for jumps, rounded, soft, span in split]
+    return [
+        Part(jumps, rounded, soft, span.stop - span.start, span.start >= last) for jumps, rounded, soft, span in split
+    ]
 
 
 def jumps(votes_n: Tensor, rounded_n: Tensor, soft_n: Tensor, u_n: Tensor, alphabet: Alphabet) -> Tensor:
@@ -105,9 +110,9 @@ def parts(layers: Sequence[int]) -> list[slice]:
     return spans
 
 
-def sampled(spans: Sequence[slice], seed: int, most: int = SAMPLE) -> list[Tensor]:
+def sampled(spans: Sequence[slice], seed: int, most: int) -> list[Tensor]:
     """The weights of each part that are looked at: all, or runs of neighbours, at most so many."""
-    generator, found, most = torch.Generator().manual_seed(seed), [], min(SAMPLE, most)
+    generator, found = torch.Generator().manual_seed(seed), list[Tensor]()
     for span in spans:
         size = span.stop - span.start
         if size <= most:

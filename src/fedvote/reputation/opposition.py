@@ -26,6 +26,8 @@ FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots expla
 FEWEST_MEMBERS = 2  # a single client has no camp
 KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn the same, shall not count for long
 EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
+SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
+DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
 LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
 
@@ -59,15 +61,20 @@ class Pairs:
 
 def remembered(memory: State, clients_n: Tensor, alike_nn: Tensor) -> State:
     """The memory of pairs after a round."""
-    agreed_NN, met_NN = memory["agreed"], memory["met"]
-    if not agreed_NN.shape[1]:
-        return {"agreed": agreed_NN, "met": met_NN}
+    return {
+        "agreed": pair_sums(memory["agreed"], clients_n, alike_nn, KEPT),
+        "met": pair_sums(memory["met"], clients_n, torch.ones_like(alike_nn), KEPT),
+    }
+
+
+def pair_sums(sum_NN: Tensor, clients_n: Tensor, now_nn: Tensor, kept: float) -> Tensor:
+    """Sums over rounds, of each pair of clients, after a round of some of them."""
+    if not sum_NN.shape[1]:
+        return sum_NN
     cells = clients_n[:, None].expand(-1, len(clients_n)), clients_n.expand(len(clients_n), -1)
 
-    # s_ij <- s_ij / 2 + a_ij, and the same for the number of rounds
-    agreed_nn = KEPT * agreed_NN[cells] + alike_nn.to(agreed_NN)
-    met_nn = KEPT * met_NN[cells] + 1
-    return {"agreed": agreed_NN.index_put(cells, agreed_nn), "met": met_NN.index_put(cells, met_nn)}
+    # s_ij <- kept s_ij + a_ij
+    return sum_NN.index_put(cells, kept * sum_NN[cells] + now_nn.to(sum_NN))
 
 
 def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor, half: float) -> Pairs:
@@ -112,8 +119,7 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
 
 def disputed_direction(alike_KK: Tensor) -> Tensor:
     """(K,) positions of the ballots along their largest difference; ballots have nothing in common with themselves."""
-    K = len(alike_KK)
-    pairs_KK = alike_KK.clone().fill_diagonal_(float(alike_KK.sum() - alike_KK.trace()) / (K * (K - 1)))
+    pairs_KK = alike_KK.clone().fill_diagonal_(mean_within(alike_KK))
     mean_K = pairs_KK.mean(0)
 
     # J A J u = lambda u, J = I - 1/K
@@ -160,5 +166,13 @@ def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
     """Whether two camps pull against each other, and explain how ballots agree."""
     K, order_K = len(alike_KK), torch.cat([camp, others])
     share = float(explained(alike_KK[order_K][:, order_K])[len(camp) - 1])
-    between_mn = alike_KK[camp][:, others]
-    return share >= EXPLAINED[0] + EXPLAINED[1] / K and float(between_mn.mean()) < 0
+    between = float(alike_KK[camp][:, others].mean())
+    within = min(mean_within(alike_KK[side][:, side]) for side in (camp, others))  # attackers can make theirs large
+    needed = DISPUTED * max(0.0, within) if min(len(camp), len(others)) <= SMALL * K else 0.0
+    return share >= EXPLAINED[0] + EXPLAINED[1] / K and between < -needed
+
+
+def mean_within(alike_nn: Tensor) -> float:
+    """The mean over all pairs."""
+    n = len(alike_nn)
+    return float(alike_nn.sum() - alike_nn.trace()) / (n * (n - 1))

@@ -10,12 +10,14 @@ from fedvote.studies.experiments.views import grid
 WORST: dict[str, tuple[str, ...]] = {
     "label-flip": ("attack=label-flip",),
     "layer": ("attack=layer",),
+    "layer 25 %": ("attack=layer", "attack.share=0.25"),
     "copycat 1 %": ("attack=copycat", "attack.share=0.01"),
     "low-agreement 20 %": ("attack=low-agreement", "attack.share=0.2"),
     "ladder 30 %": ("attack=ladder", "attack.share=0.3"),
     "vulnerable-votes 20 %": ("attack=vulnerable-votes", "attack.share=0.2"),
     "disagreeing-copycat 30 %": ("attack=disagreeing-copycat", "attack.share=0.3"),
     "insider": ("attack=insider",),
+    "team": ("attack=team",),
 }
 COMPARED = ("label-flip", "layer")  # attacks under which other rules run, too
 RATES = ("0.001", "0.0003")

@@ -1,0 +1,206 @@
+"""Which small groups of clients are a clique."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from fedvote import ConfigError
+from fedvote.core import State
+from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_shared_random
+from fedvote.randomness import Key
+from fedvote.reputation import Camps, Verdict, cliques
+from fedvote.reputation.camps import CLIQUE
+from fedvote.reputation.cliques import clique, deviations_beside, tightest_group, usual_deviations
+from tests.reputation.cast_ballots import GOAL, LESSONS, SOFT, D, N, ballots, mixtures
+
+LAYERS = (2_000, 8_000, 10_000)
+FRONT = torch.arange(D) < 10_000  # the weights before the last layer
+TRIGGER = 0.2 * torch.randn(D, generator=Key(1).torch("trigger"))  # what is learnt from a trigger, or from a rare class
+TRIO, SIX = (4, 11, 23), range(6)
+
+
+def cast(group: Sequence[int], where: Tensor, round: int, alphabet: Alphabet = BINARY) -> Tensor:
+    """The ballots of all clients; a group learns something of its own in some of the weights."""
+    own_ND = 0.15 * torch.randn(N, D, generator=Key(1, round).torch("own"))
+    moved_ND = SOFT + mixtures(N, 0) @ LESSONS + GOAL + own_ND
+    moved_ND[list(group)] += TRIGGER * where
+    return round_by_shared_random(moved_ND.clamp(-1, 1), alphabet, [Key(0, round, client) for client in range(N)])
+
+
+def judged(
+    group: Sequence[int], where: Tensor, rounds: int = 3, share: float = 0.1, alphabet: Alphabet = BINARY,
+    layers: tuple[int, ...] = LAYERS, order: Sequence[int] = range(N),
+) -> tuple[Verdict, dict[int, str]]:  # fmt: skip
+    """The verdict of the last round, and why clients were left out of any."""
+    rule, why, everybody = Camps(clique=share), dict[int, str](), list(order)
+    memory = rule.init(N)
+    for round in range(1, rounds + 1):
+        votes_KD = cast(group, where, round, alphabet)[everybody]
+        verdict = rule.judge(memory, ballots(votes_KD, everybody, alphabet, layers), Key(0, round))
+        out = torch.tensor(everybody)[verdict.soft_K == 0].tolist()
+        why |= rule.reasons(memory, verdict.memory, out)
+        memory = verdict.memory
+    return verdict, why
+
+
+@pytest.mark.parametrize("alphabet", [BINARY, TERNARY], ids=["binary", "ternary"])
+def test_a_trio_that_agrees_before_the_last_layer_alone_is_left_out_from_round_three_on(alphabet: Alphabet) -> None:
+    assert judged(TRIO, FRONT, rounds=2, alphabet=alphabet)[1] == {}
+    assert judged(TRIO, FRONT, alphabet=alphabet)[1] == dict.fromkeys(TRIO, CLIQUE)
+
+
+def test_a_trio_that_agrees_in_all_layers_stays() -> None:
+    """Clients with the same rare class."""
+    assert judged(TRIO, torch.ones(D))[1] == {}
+
+
+def test_a_trio_that_agrees_in_the_last_layer_alone_stays() -> None:
+    assert judged(TRIO, ~FRONT)[1] == {}
+
+
+def test_a_network_of_one_voted_layer_has_no_cliques() -> None:
+    assert judged(TRIO, FRONT, layers=(D,))[1] == judged(TRIO, FRONT, layers=())[1] == {}
+
+
+@pytest.mark.parametrize(("share", "left_out"), [(0.1, []), (0.25, list(SIX))])
+def test_a_larger_group_stays_unless_the_share_of_a_clique_allows_for_it(share: float, left_out: list[int]) -> None:
+    assert sorted(judged(SIX, FRONT, share=share)[1]) == left_out
+
+
+def test_no_share_no_clique() -> None:
+    assert judged(TRIO, FRONT, share=0)[1] == {}
+
+
+def test_the_verdict_does_not_depend_on_the_order_of_the_clients() -> None:
+    order = torch.randperm(N, generator=Key(2).torch("order")).tolist()
+    verdict, why = judged(TRIO, FRONT)
+    turned, also_why = judged(TRIO, FRONT, order=order)
+    assert torch.equal(turned.soft_K, verdict.soft_K[order]) and also_why == why
+    for name, value in verdict.memory.items():
+        torch.testing.assert_close(turned.memory[name], value)
+
+
+def test_a_clique_that_repents_is_none_for_long() -> None:
+    """A mark of a round, not of a client: it goes with the round."""
+    rule, memory, marked = Camps(), Camps().init(N), []
+    for round in range(1, 21):
+        votes_KD = cast(TRIO if round < 5 else (), FRONT, round)
+        memory = rule.judge(memory, ballots(votes_KD, range(N), layers=LAYERS), Key(0, round)).memory
+        marked.append(memory["clique"].nonzero()[:, 0].tolist())
+    assert marked[3] == list(TRIO) and marked[-1] == []
+
+
+@pytest.mark.parametrize("share", [-1.0, -1e-9, 0.5, 1.0, float("inf"), float("nan")])
+def test_a_share_that_is_none_or_half_of_the_clients_is_refused(share: float) -> None:
+    with pytest.raises(ConfigError, match=f"clique is {share}, expected a share of the clients, from 0 to less"):
+        Camps(clique=share)
+
+
+def planted(clients: int, group: Sequence[int], rounds: int = 4) -> State:
+    """A memory of pairs that agree by chance, but a group agrees before the last layer."""
+    drawn = torch.randn(2, clients, clients, generator=Key(3, clients).torch("pairs")).triu(1)
+    front_NN, back_NN = drawn + drawn.mT
+    rows = torch.tensor(list(group), dtype=torch.int64)
+    front_NN[rows[:, None], rows] += 20
+    together = sum(0.9**age for age in range(rounds))
+    return {"front": together * front_NN, "back": together * back_NN, "together": torch.full_like(back_NN, together)}
+
+
+def found(memory: State, most: int) -> list[int] | None:
+    rows = clique(memory, torch.arange(len(memory["front"])), most)
+    return None if rows is None else rows.tolist()
+
+
+@pytest.mark.parametrize("clients", [20, 31, 101, 1000])
+def test_a_planted_group_is_found_among_few_and_many_clients(clients: int) -> None:
+    group = list(range(3, 3 + clients // 10))
+    assert found(planted(clients, group), len(group)) == group
+    assert found(planted(clients, group), len(group) - 1) is None
+    assert found(planted(clients, group, rounds=2), len(group)) is None
+    assert found(planted(clients, []), len(group)) is None
+
+
+def test_among_fewer_than_twenty_ballots_there_are_no_cliques() -> None:
+    assert found(planted(19, TRIO[:2]), 2) is None
+
+
+@pytest.mark.parametrize(("share", "left_out"), [(0.29, 29), (0.28, 0)])
+def test_a_group_of_exactly_the_share_is_left_out(share: float, left_out: int) -> None:
+    """0.29 * 100 is 28.999... in floating point."""
+    memory, everybody = planted(100, range(29)), torch.arange(100)
+    assert len(Camps(clique=share).alone(memory, everybody, everybody, 100)) == left_out
+
+
+@pytest.mark.parametrize("forgers", [2, 4])
+def test_forgers_who_are_left_out_hide_no_trio(forgers: int) -> None:
+    """A clique may have a tenth of the round's ballots, not of those that remain."""
+    memory, rule, left_out = Camps().init(N), Camps(), set[int]()
+    for round in range(1, 5):
+        votes_KD = cast(TRIO, FRONT, round)
+        votes_KD[-forgers:] *= -1
+        verdict = rule.judge(memory, ballots(votes_KD, range(N), layers=LAYERS), Key(0, round))
+        left_out |= set((verdict.soft_K == 0).nonzero()[:, 0].tolist())
+        memory = verdict.memory
+    assert left_out == {*TRIO, *range(N - forgers, N)}
+
+
+def test_the_rows_of_a_part_of_the_clients_are_theirs() -> None:
+    """Clients 30, 29, ... 0 without 10 to 15: client 4 is the last row but four."""
+    cohort = torch.tensor([client for client in reversed(range(N)) if not 10 <= client < 16])
+    rows = clique(planted(N, (4, 23)), cohort, 2)
+    assert rows is not None and cohort[rows].tolist() == [23, 4]
+
+
+def test_the_tightest_group_has_the_largest_score() -> None:
+    """Clients 0, 1, 2 have z = 4, 5, 6, and the score 15 / sqrt 3; 3 and 4 have z = 8."""
+    z_nn = torch.zeros(7, 7, dtype=torch.float64)
+    for one, other, z in ((0, 1, 4.0), (0, 2, 5.0), (1, 2, 6.0), (3, 4, 8.0)):
+        z_nn[one, other] = z_nn[other, one] = z
+    score, rows = tightest_group(z_nn, 3)
+    assert score == pytest.approx(15 / 3**0.5) and rows.tolist() == [0, 1, 2]
+    assert tightest_group(z_nn, 2)[0] == 8 and tightest_group(z_nn, 2)[1].tolist() == [3, 4]
+
+
+def test_a_pair_is_compared_with_those_that_agree_as_much_in_the_last_layer() -> None:
+    """Half of the pairs agree in both; one of the others agrees before the last layer as much as these do."""
+    back_p = torch.cat([torch.linspace(0, 0.1, 100), torch.linspace(0.9, 1, 100)]).double()
+    front_p = back_p + 0.01 * torch.randn(200, generator=Key(4).torch("pairs"), dtype=torch.float64)
+    front_p[50] = 1.0
+    z_p = deviations_beside(front_p, back_p)
+    assert z_p[50] > 30 and z_p[torch.arange(200) != 50].abs().max() < 5
+
+
+def test_of_many_pairs_some_windows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    front_p, back_p = torch.randn(2, 5050, generator=Key(5).torch("pairs"), dtype=torch.float64)
+    all_p = deviations_beside(front_p + back_p, back_p)
+    monkeypatch.setattr(cliques, "LOOKED_AT", 2**18)
+    torch.testing.assert_close(deviations_beside(front_p + back_p, back_p), all_p, rtol=0, atol=0.1)
+
+
+def test_where_most_pairs_have_nothing_in_common_nothing_is_unusual() -> None:
+    """A layer in which few clients have innovations."""
+    alike_nn = torch.eye(9, dtype=torch.float64)
+    alike_nn[2, 5] = alike_nn[5, 2] = 0.3
+    assert torch.equal(usual_deviations(alike_nn), torch.zeros(9, 9, dtype=torch.float64))
+    front_p = torch.zeros(36, dtype=torch.float64).index_fill(0, torch.tensor(7), 0.3)
+    assert not deviations_beside(front_p, torch.linspace(0, 1, 36)).any()
+
+
+def test_two_clients_with_one_innovation_in_a_layer_where_nobody_else_has_any_stay() -> None:
+    """Of the first layer's 40 weights, one moves in one round."""
+    rule, memory = Camps(), Camps().init(N)
+    for round in range(1, 6):
+        votes_KD = cast((), FRONT, round)
+        untrained_KD = round_by_shared_random(SOFT.expand(N, -1), BINARY, [Key(0, round, c) for c in range(N)])
+        votes_KD[:, :40] = untrained_KD[:, :40]
+        if round == 3:
+            weight = int((untrained_KD[4, :40] == untrained_KD[11, :40]).nonzero()[0])
+            votes_KD[[4, 11], weight] *= -1
+        verdict = rule.judge(memory, ballots(votes_KD, range(N), layers=(40, 9_960, 10_000)), Key(0, round))
+        memory = verdict.memory
+        assert torch.equal(verdict.soft_K, torch.ones(N))
+    assert memory["front"].abs().max() < 1000
