@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 CLIENTS, EACH, COHORT = 1000, 50, 50
 BATCH, STEPS, LR = 10, 5, 0.1  # one local epoch
 CLASSES, SHAPE = 10, (3, 32, 32)
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+HALF = {"action": "store_true", "help": "mixed precision"}  # the option --bfloat16
 FILES = [f"data_batch_{number}.bin" for number in range(1, 6)]
 
 
@@ -42,6 +44,15 @@ def network() -> nn.Module:
         nn.ReLU(),
         nn.Linear(128, CLASSES),
     )
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, bfloat16: bool) -> None:
+    """One step of SGD, in float32 or in mixed precision, for runners whose framework leaves it to the user."""
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=bfloat16):
+        loss = cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
 
 
 @lru_cache(maxsize=1)

@@ -15,80 +15,107 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).resolve().parent
 ENVIRONMENTS = FOLDER.parent / "build" / "peers"
 IMPORTS = {"fedvote": "fedvote", "pfl": "pfl.model.pytorch", "flower": "flwr.simulation, ray", "loop": "torch"}
+PRECISIONS = ("float32", "bfloat16")
 REPEATS, WARM_UP, LIMIT_SECONDS = 2, 2, 600
 Line = dict[str, Any]
 
 
+class Way(NamedTuple):
+    """One way of running a peer. It may be the fastest of its precision."""
+
+    peer: str
+    how: str
+    precision: str
+    arguments: list[str]
+
+
 def main(kind: str, rounds: str, *peers: str) -> None:
     left_out = {peer: reason for peer in peers if (reason := missing(peer))}
-    wanted = [(peer, how, arguments) for peer, how, arguments in ways(kind, _cores()) if peer in peers]
+    wanted = [way for way in ways(kind, _cores()) if way.peer in peers]
     common = ["--device", kind, "--rounds", rounds, "--warm-up", str(WARM_UP)]
-    measured: dict[tuple[str, str], list[Line]] = {(peer, how): [] for peer, how, _ in wanted}
+    measured: list[tuple[Way, list[Line]]] = [(way, []) for way in wanted]
     for _ in range(REPEATS):
-        for peer, how, arguments in wanted:
-            name = f"{peer}, {how}"
-            if peer in left_out or name in left_out:
+        for way, lines in measured:
+            name = f"{way.peer}, {way.how}"
+            if way.peer in left_out or name in left_out:
                 continue
-            free, line = free_cores(), run(peer, [*common, *arguments])
+            free, line = free_cores(), run(way.peer, [*common, *way.arguments])
             if isinstance(line, str):
                 left_out[name] = line
             else:
-                measured[peer, how].append({**line, "arguments": arguments, "free_cores": free})
+                lines.append({**line, "arguments": way.arguments, "free_cores": free})
             result = line if isinstance(line, str) else f"{line['seconds_per_round']:.4f} s a round"
             print(f"{name}: {result}", file=sys.stderr, flush=True)
     print(json.dumps(summary(measured, left_out)))
 
 
-def ways(device: str, cores: int) -> list[tuple[str, str, list[str]]]:
-    """(peer, how, arguments), for every way of running a peer that might be its fastest."""
+def ways(device: str, cores: int) -> list[Way]:
+    """Every way of running a peer that might be its fastest: on a GPU in float32 and in bfloat16."""
     if device == "cuda":
+        half = ["--bfloat16"]
         shared = [(f"{n} processes", ["--processes", str(n), "--threads", "1"]) for n in (1, 4, 8, 16) if n <= cores]
+        workers = ["--at-once", str(min(10, cores))]
         return [
-            ("fedvote", "as it comes", []),
-            ("fedvote", "float32", ["--precision", "float32"]),
-            ("fedvote", "compiled", ["--compile"]),
-            ("fedvote", "float32, compiled", ["--precision", "float32", "--compile"]),
-            *(("pfl", how, arguments) for how, arguments in shared),
-            *(("pfl", f"{how}, bfloat16", [*arguments, "--bfloat16"]) for how, arguments in shared),
-            ("flower", "10 workers", ["--at-once", str(min(10, cores))]),
-            ("loop", "float32", []),
+            Way("fedvote", "as it comes", "bfloat16", []),
+            Way("fedvote", "compiled", "bfloat16", ["--compile"]),
+            Way("fedvote", "float32", "float32", ["--precision", "float32"]),
+            Way("fedvote", "float32, compiled", "float32", ["--precision", "float32", "--compile"]),
+            *(Way("pfl", how, "float32", arguments) for how, arguments in shared),
+            *(Way("pfl", f"{how}, bfloat16", "bfloat16", [*arguments, *half]) for how, arguments in shared),
+            Way("flower", "10 workers", "float32", workers),
+            Way("flower", "10 workers, bfloat16", "bfloat16", [*workers, *half]),
+            Way("loop", "as it comes", "float32", []),
+            Way("loop", "bfloat16", "bfloat16", half),
         ]
     every, single = ["--threads", str(cores)], ["--threads", "1"]
     return [
-        ("fedvote", "as it comes", every),
-        ("fedvote", "one client at a time", [*every, "--stack", "1"]),
-        ("fedvote", "ten clients at a time", [*every, "--stack", "10"]),
-        ("pfl", f"1 process of {cores} threads", every),
-        ("pfl", f"{cores} processes of 1 thread", [*single, "--processes", str(cores)]),
-        ("flower", f"{cores} workers of 1 thread", ["--at-once", str(cores)]),
-        ("loop", f"{cores} threads", every),
-        ("loop", "1 thread", single),
+        Way("fedvote", "as it comes", "float32", every),
+        Way("fedvote", "one client at a time", "float32", [*every, "--stack", "1"]),
+        Way("fedvote", "ten clients at a time", "float32", [*every, "--stack", "10"]),
+        Way("pfl", f"1 process of {cores} threads", "float32", every),
+        Way("pfl", f"{cores} processes of 1 thread", "float32", [*single, "--processes", str(cores)]),
+        Way("flower", f"{cores} workers of 1 thread", "float32", ["--at-once", str(cores)]),
+        Way("loop", f"{cores} threads", "float32", every),
+        Way("loop", "1 thread", "float32", single),
     ]
 
 
-def summary(measured: dict[tuple[str, str], list[Line]], left_out: dict[str, str]) -> list[Line]:
-    """A row for every way, with the same columns whether it ran or not."""
-    medians = {
-        key: statistics.median(line["seconds_per_round"] for line in lines) for key, lines in measured.items() if lines
-    }
-    ours = min((value for (peer, _), value in medians.items() if peer == "fedvote"), default=None)
+def summary(measured: list[tuple[Way, list[Line]]], left_out: dict[str, str]) -> list[Line]:
+    """A row for every way, with the same columns whether it ran or not.
+
+    `times_fedvote` compares with the fastest way of running fedvote, `times_fedvote_same_precision` with the fastest
+    way that has the row's precision.
+    """
+    medians = [
+        statistics.median(line["seconds_per_round"] for line in lines) if lines else None for _, lines in measured
+    ]
+    ours = [(way, seconds) for (way, _), seconds in zip(measured, medians, strict=True) if way.peer == "fedvote"]
+
+    def fastest(*precisions: str) -> float | None:
+        return min((seconds for way, seconds in ours if seconds and way.precision in precisions), default=None)
+
+    def ratio(seconds: float | None, to: float | None) -> float | None:
+        return seconds / to if seconds and to else None
+
     return [
         {
-            "peer": peer,
-            "how": how,
+            "peer": way.peer,
+            "how": way.how,
+            "precision": way.precision,
             "version": lines[0]["version"] if lines else None,
-            "seconds_per_round": (median := medians.get((peer, how))),
-            "times_fedvote": median / ours if median and ours else None,
+            "seconds_per_round": median,
+            "times_fedvote": ratio(median, fastest(*PRECISIONS)),
+            "times_fedvote_same_precision": ratio(median, fastest(way.precision)),
             "least_free_cores": min((free for line in lines if (free := line["free_cores"]) is not None), default=None),
-            "left_out": left_out.get(peer) or left_out.get(f"{peer}, {how}"),
+            "left_out": left_out.get(way.peer) or left_out.get(f"{way.peer}, {way.how}"),
             "measured": lines,
         }
-        for (peer, how), lines in measured.items()
+        for (way, lines), median in zip(measured, medians, strict=True)
     ]
 
 

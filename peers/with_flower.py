@@ -21,10 +21,9 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-from torch.nn.functional import cross_entropy
 
 
-def client_app(device: str, threads: int) -> ClientApp:
+def client_app(device: str, threads: int, bfloat16: bool) -> ClientApp:
     app = ClientApp()
 
     @app.train()
@@ -35,9 +34,7 @@ def client_app(device: str, threads: int) -> ClientApp:
         optimizer = torch.optim.SGD(model.parameters(), lr=recipe.LR)
         x, y = recipe.clients(device)[context.node_config["partition-id"]]
         for x_B, y_B in zip(x.split(recipe.BATCH), y.split(recipe.BATCH), strict=True):
-            optimizer.zero_grad()
-            cross_entropy(model(x_B), y_B).backward()
-            optimizer.step()
+            recipe.step(model, optimizer, x_B, y_B, bfloat16)
         metrics = MetricRecord({"num-examples": len(y)})
         return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
 
@@ -52,7 +49,8 @@ def count(replies, weighted_by):
 
 
 def main() -> None:
-    options = recipe.arguments(**{"at-once": {"type": int, "default": os.cpu_count(), "help": "workers"}})
+    workers = {"type": int, "default": os.cpu_count(), "help": "workers"}
+    options = recipe.arguments(**{"at-once": workers, "bfloat16": recipe.HALF})
     options.threads = 1
     logging.getLogger("flwr").setLevel(logging.ERROR)
     clock: list[float] = []
@@ -76,7 +74,7 @@ def main() -> None:
     resources = {"num_cpus": 1, "num_gpus": 1 / options.at_once if options.device == "cuda" else 0.0}
     run_simulation(
         server_app=server,
-        client_app=client_app(options.device, options.threads),
+        client_app=client_app(options.device, options.threads, options.bfloat16),
         num_supernodes=recipe.CLIENTS,
         backend_config={
             "client_resources": resources,
@@ -84,7 +82,8 @@ def main() -> None:
         },
     )
     seconds = [after - before for before, after in pairwise(clock)]
-    recipe.report("flower", version("flwr"), options, seconds, processes=options.at_once, ray=version("ray"))
+    how = {"processes": options.at_once, "bfloat16": options.bfloat16, "ray": version("ray")}
+    recipe.report("flower", version("flwr"), options, seconds, **how)
 
 
 if __name__ == "__main__":

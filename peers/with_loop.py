@@ -6,11 +6,10 @@ import time
 
 import recipe
 import torch
-from torch.nn.functional import cross_entropy
 
 
 def main() -> None:
-    options = recipe.arguments()
+    options = recipe.arguments(bfloat16=recipe.HALF)
     data, model = recipe.clients(options.device), recipe.network().to(options.device)
     weights = list(model.parameters())
     globally = [weight.detach().clone() for weight in weights]
@@ -25,15 +24,13 @@ def main() -> None:
             optimizer = torch.optim.SGD(weights, lr=recipe.LR)
             x, y = data[client]
             for x_B, y_B in zip(x.split(recipe.BATCH), y.split(recipe.BATCH), strict=True):
-                optimizer.zero_grad()
-                cross_entropy(model(x_B), y_B).backward()
-                optimizer.step()
+                recipe.step(model, optimizer, x_B, y_B, options.bfloat16)
             with torch.no_grad():
                 torch._foreach_add_(total, weights)
         globally = [weight / recipe.COHORT for weight in total]
         recipe.finish(options.device)
         seconds.append(time.perf_counter() - began)
-    recipe.report("loop", torch.__version__, options, seconds, processes=1)
+    recipe.report("loop", torch.__version__, options, seconds, processes=1, bfloat16=options.bfloat16)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 OPTIONS = {
     "processes": {"type": int, "default": 1, "help": "processes that share the cohort"},
-    "bfloat16": {"action": "store_true", "help": "mixed precision"},
+    "bfloat16": recipe.HALF,
     "compile": {"action": "store_true", "help": "torch.compile"},
 }
 

@@ -43,7 +43,7 @@ def test_a_command_on_a_page_can_be_started(command: str, line: str) -> None:
         asked |= {"rounds": int(given["rounds"][0])} if "rounds" in given else {}
         benchmark(name, **asked)
         return
-    assert given.keys() <= {"seeds", "rounds", "only", "set", "device", "jobs", "out"}
+    assert given.keys() <= {"seeds", "rounds", "only", "set", "device", "jobs", "out", "earlier"}
     for experiment in EXPERIMENTS.values() if name == "all" else [EXPERIMENTS[name]]:
         if isinstance(experiment, Comparison):
             wanted = Asked(only=tuple(given.get("only", ())), settings=tuple(given.get("set", ())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,46 @@ import pytest
 
 from fedvote import __version__
 from fedvote.cli import main
-from fedvote.runs.environment import commit
+from fedvote.runs.environment import ENVIRONMENT, commit
 from fedvote.studies.bench import judge
 
 SMALL = ("data.name=digits", "model.name=digits-cnn", "federation.clients=3", "local.batch=8", "local.steps=1")
+
+RESULTS = Path(__file__).parents[2] / "results"
+OLDER = {
+    "byzantine.json", "cifar10-silo-ternary.json", "fast-paths.json", "flower-bytes.json",
+    "flower-time.json", "methods-cifar10-silo.json", "networks.json", "overheads-cifar10-silo.json",
+    "paper/table-1-rates.json", "paper/table-2-rates.json", "peers.json", "simulate.json",
+}  # fmt: skip
+"""Result files that do not say all of it. A new measurement takes its file off this list; no file comes onto it."""
+
+
+def test_every_result_file_says_what_made_it_or_is_known_not_to() -> None:
+    files = {str(file.relative_to(RESULTS)): json.loads(file.read_text()) for file in RESULTS.rglob("*.json")}
+    assert {name for name, found in files.items() if lacking(found)} == OLDER
+
+
+def lacking(found: dict[str, Any]) -> list[str]:
+    """What a result file does not say. Files of single runs say it of each run."""
+    runs = found.get("runs")
+    if "command" not in found and isinstance(runs, dict) and all("command" in run for run in runs.values()):
+        return [name for run in runs.values() for name in lacking(run)]
+    command, environment, keys = found.get("command", ""), found.get("environment", {}), set(keys_in(found))
+    said = {
+        "command": bool(command),
+        "configuration": bool(keys & {"config", "asked"}) or "--set" in command,
+        "seeds": "seeds" in keys or "--set seed=" in command,
+        **{name: name in environment for name in ENVIRONMENT},
+    }
+    return [name for name, there in said.items() if not there]
+
+
+def keys_in(value: Any) -> Iterator[str]:
+    """The keys of all dicts in a value."""
+    if isinstance(value, dict):
+        yield from value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from keys_in(each)
 
 
 def made(monkeypatch: pytest.MonkeyPatch, file: Path, *words: str) -> dict[str, Any]:
@@ -56,6 +93,7 @@ def test_a_benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = made(monkeypatch, file, "bench", "judge", *options)
     assert found["benchmark"] == "judge" and found["seeds"] == [0]
     assert found["asked"] == {"only": ["cut"], "clients": [3], "device": "cpu"} and len(found["rows"]) == 1
+    assert found["config"] == found["asked"]
 
 
 def test_a_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,14 +15,16 @@ import pytest
 from fedvote.cli import main
 from fedvote.errors import ConfigError
 from fedvote.reputation import REPUTATIONS
-from fedvote.studies.bench import BENCHMARKS, OPTIONS, bench, benchmark, judge, peers
+from fedvote.runs.config import read
+from fedvote.runs.toml_tables import as_table
+from fedvote.studies.bench import BENCHMARKS, OPTIONS, bench, benchmark, configuration, judge, peers
 from fedvote.studies.bench.counting_proxy import CountingProxy
 from fedvote.studies.rows import Rows, chosen, table
 
 ASKED: dict[str, Any] = {"model": ["vgg7"], "clients": [3], "only": ["some"], "preset": "quickstart", "set": ["a=1"],
                          "rounds": 1, "device": "cpu"}  # fmt: skip
 TAKEN = {
-    "codec": {"preset", "set", "rounds", "only"}, "tally": set(),
+    "codec": {"preset", "set", "rounds", "only", "device"}, "tally": set(),
     "judge": {"only", "clients", "device"}, "server": {"clients", "only"},
     "simulate": {"model", "clients", "device"}, "secure": {"only", "clients"},
     "private-votes": {"clients", "rounds", "device"},
@@ -79,6 +81,22 @@ def test_numbers_and_page_are_written_with_what_was_asked(tmp_path: Path, monkey
     assert found["asked"] == {"only": ["cut"], "clients": [3, 4]} and "torch" in found["environment"]
     assert [(row["rule"], row["clients"]) for row in found["rows"]] == [("cut", 3), ("cut", 4)]
     assert shown == table(found["rows"]) and "benchmark: judge" in page.read_text()
+
+
+def test_a_file_has_every_parameter_with_defaults() -> None:
+    assert configuration(benchmark("judge", clients=[3])) == {
+        "only": (), "clients": [3], "device": "auto", "weights": judge.WEIGHTS
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if "preset" in TAKEN[name]])
+def test_a_file_has_every_key_of_the_preset_as_it_was_run(name: str) -> None:
+    """With the benchmark's own settings: over Flower three clients, not the preset's eleven."""
+    run = configuration(benchmark(name, preset="quickstart", set=["local.steps=7"], rounds=2))["run"]
+    assert run.keys() == as_table(read("quickstart")).keys()
+    assert (run["rounds"], run["local"]["steps"], run["data"]["name"]) == (2, 7, "digits")
+    clients = {"codec": 11, "flower": 3, "turn": 3, "late": 15, "slow-link": 4}
+    assert run["federation"]["clients"] == clients[name]
 
 
 def test_every_rule_is_timed_and_the_first_time_apart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +11,15 @@ import pytest
 import torch
 
 from fedvote import ConfigError, FedAvg, FedVote
-from fedvote.engines.simulate import Simulation
-from fedvote.federation import Snapshot
+from fedvote.engines.simulate import Simulation, simulation
+from fedvote.federation import Snapshot, traffic
 from fedvote.studies.bench import benchmark, simulate
 from fedvote.studies.bench.growth_page import growth_page
 from fedvote.studies.bench.simulate import Job, measure_all
 
 CPU, HERE = torch.device("cpu"), {"device": "cpu", "torch": "2"}
 JOBS = (
-    Job("digits-cnn", (1, 8, 8), FedVote(coding="plain"), steps=2, batch=4),
+    Job("digits-cnn", (1, 8, 8), FedVote(), steps=2, batch=4),
     Job("digits-cnn", (1, 8, 8), FedAvg(optimizer="SGD"), steps=1, batch=4),
 )
 
@@ -102,6 +103,21 @@ def test_the_page_draws_a_line_for_every_network_and_has_every_number() -> None:
 def test_other_benchmarks_have_a_page_with_their_table_alone() -> None:
     text = growth_page("codec", [{"votes": "binary", "bits_per_weight": 0.4218, "of_every_time": [0.5]}], HERE).html()
     assert "0.4218" in text and "by clients" not in text and "of_every_time" not in text
+
+
+def test_votes_are_coded_as_users_get_them() -> None:
+    assert [job.method for job in simulate.JOBS if isinstance(job.method, FedVote)] == [FedVote()] * 2
+    rows = measure_all(JOBS, (1,), (), CPU)
+    assert [row["coding"] for row in rows] == ["entropy", None]
+
+
+def test_a_round_lasts_until_its_bytes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(*arguments: Any) -> Any:
+        time.sleep(0.2)
+        return traffic(*arguments)
+
+    monkeypatch.setattr(simulation, "traffic", slowly)
+    assert simulate.measure(JOBS[0], 1, CPU, 0.5)["seconds"] > 0.2
 
 
 def test_jobs_are_those_of_the_paper_and_of_the_usual_recipe() -> None:

@@ -57,6 +57,14 @@ def test_finished_runs_are_shown_whether_asked_for_or_not_and_need_no_checkpoint
     assert [len(cell["seeds"]) for cell in again.numbers()["cells"]] == [2, 2]
 
 
+def test_a_setting_of_the_methods_asked_for_need_not_be_one_of_the_others(tmp_path: Path) -> None:
+    """FedAvg has no `coding`; the second time, finished runs of all methods are looked for."""
+    plain = asked(only=ROWS[:1], seeds=1, rounds=1, settings=(*SMALL, "method.coding=plain"))
+    for _ in range(2):
+        *_, found = reproduce("figure-4b", plain, tmp_path)
+        assert [cell["row"] for cell in found.numbers()["cells"]] == list(ROWS[:1])
+
+
 def test_a_run_of_another_machine_says_where_it_was_made(tmp_path: Path) -> None:
     list(reproduce("figure-4b", asked(seeds=1), tmp_path))
     first, _ = sorted((tmp_path / "runs").glob("*/environment.json"))

@@ -67,6 +67,25 @@ def benchmark(name: str, **asked: Any) -> partial[Rows]:
     return partial(run, **given)
 
 
+def configuration(measure: partial[Rows]) -> dict[str, Any]:
+    """Every parameter of a benchmark, defaults included; with a preset, also `run`: every key of its configuration.
+
+    A benchmark's own settings for a preset are SETTINGS in its file. Keys that a row's name stands for are the row's.
+    """
+    from fedvote.runs.config import read
+    from fedvote.runs.sweep import in_order
+    from fedvote.runs.toml_tables import as_table
+
+    called = inspect.signature(measure.func).bind_partial(**measure.keywords)
+    called.apply_defaults()
+    options = called.arguments
+    if "preset" in options:
+        own = getattr(inspect.getmodule(measure.func), "SETTINGS", ())
+        settings = in_order([*own, *options["set"], f"rounds={options['rounds']}"])
+        options["run"] = as_table(read(options["preset"], settings))
+    return options
+
+
 def bench(name: str, file: Path | None, page: Path | None, **asked: Any) -> str:
     """Run a benchmark and write its numbers to the given files; returns its table as text."""
     from fedvote.runs.environment import provenance
@@ -76,9 +95,10 @@ def bench(name: str, file: Path | None, page: Path | None, **asked: Any) -> str:
     measure = benchmark(name, **asked)
     for path in filter(None, (file, page)):  # refuse a bad path before anything is measured
         try_writing(path)
+    config = configuration(measure)  # fail on mistakes before anything is measured
     made_by, rows = provenance(find_device(asked.get("device") or "auto"), [SEED]), measure()
     if file is not None:
-        about = {"benchmark": name, "asked": measure.keywords, **made_by}
+        about = {"benchmark": name, "asked": measure.keywords, "config": config, **made_by}
         write(file, json.dumps({**about, "rows": rows}, indent=2) + "\n")
     if page is not None:
         from fedvote.studies.bench.growth_page import growth_page

@@ -20,8 +20,9 @@ from fedvote.randomness import Key
 from fedvote.runs.config import read
 from fedvote.runs.experiment import federation
 from fedvote.runs.sweep import in_order
+from fedvote.system.device import repeatable
 
-MOVED = 0.1  # standard deviation of a latent weight's change in a drawn turn
+MOVED = 0.18  # standard deviation of a latent weight's change in a drawn turn: binary ballots of 0.13 bits, as VGG-7's
 
 
 @dataclass(frozen=True)
@@ -30,26 +31,30 @@ class Ballot:
 
     origin: str
     votes: Votes
-    values: Tensor  # (D,)
+    values: Tensor  # (D,), on the CPU
     codec: Callable[[], EntropyVotes]
+    cohort_bits: float | None = None  # a weight, in the messages of all clients of the round on average
 
 
-def recorded(preset: str, settings: Sequence[str], rounds: int) -> Iterator[Ballot]:
+def recorded(preset: str, settings: Sequence[str], rounds: int, device: str = "cpu") -> Iterator[Ballot]:
     """A ballot of client 0 in the first and in the last round of a run, binary and then ternary."""
     for votes in get_args(Votes):
         config = read(preset, in_order([*settings, f"method.votes={votes}", f"rounds={rounds}"]))
-        planned = federation(config, "cpu")
-        method, network = planned.method, planned.network
+        planned = federation(config, device)
+        method, network = planned.method, planned.placed()
         assert isinstance(method, FedVote)  # other methods have no `votes`
-        state = planned.start().state
-        for snapshot in Simulation(planned).run():
+        training, last = planned.training.to(planned.device), planned.start()
+        for snapshot in Simulation(planned).run(network=network):
             if snapshot.round in (1, rounds):
-                down, key = method.broadcast(state), planned.key(snapshot.round, 0)
-                batches = planned.batches(planned.training, [key])
-                message, _ = method.local(network, down, batches, method.memory(network), [key])
-                codec = partial(ballot_codec, method.alphabet, down, key)  # made for every ballot, as in a run
-                yield Ballot(f"{preset}, round {snapshot.round}", votes, message["votes"][0], codec)
-            state = snapshot.state
+                key = planned.key(snapshot.round, 0)
+                with repeatable():
+                    down, batches = method.broadcast(last.state), planned.batches(training, [key])
+                    message, _ = method.local(network, down, batches, method.memory(network), [key])
+                here = {name: value.cpu() for name, value in down.items()}
+                codec = partial(ballot_codec, method.alphabet, here, key)  # made for every ballot, as in a run
+                origin, cohort_bits = f"{preset}, round {snapshot.round}", snapshot.record["uplink_bits_per_weight"]
+                yield Ballot(origin, votes, message["votes"][0].cpu(), codec, cohort_bits)
+            last = snapshot
 
 
 def drawn(weights: int, clients: int) -> Iterator[Ballot]:

@@ -1,7 +1,8 @@
 """Bits a weight and speed of ballots on the wire, beside numpy's packbits, zlib and zstd on the same ballots.
 
-Ballots are recorded in the rounds of a run, digits by default: their bits are what users get. Drawn ballots of VGG-7's
-size show the speed; their bits depend on how they are drawn.
+Recorded ballots show bits: client 0's in the rounds of a run, digits by default. `cohort_bits_per_weight` is the mean
+of all clients of the round, headers included. Drawn ballots of VGG-7's size show the speed on one thread; their bits
+depend on how they are drawn.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ def bench(
     set: Sequence[str] = (),
     rounds: int = ROUNDS,
     only: Sequence[str] = (),
+    device: str = "auto",
     weights: int = WEIGHTS,
     cohort: int = CLIENTS,
     repeats: int = 3,
 ) -> Rows:
-    """A row for each ballot and each way to send it, on one thread; `only`: recorded, drawn."""
+    """A row for each ballot and each way to send it; `only`: recorded, drawn. `device`: of the recorded run."""
     kinds: dict[str, Callable[[], Iterable[Ballot]]] = {
-        "recorded": lambda: recorded(preset, set, rounds),
+        "recorded": lambda: recorded(preset, set, rounds, device),
         "drawn": lambda: drawn(weights, cohort),
     }
+    timed = {"recorded": 0, "drawn": repeats}
     names = chosen(only, kinds, "codec")
     with one_thread():
-        return [row for name in names for ballot in kinds[name]() for row in _rows(ballot, repeats)]
+        return [row for name in names for ballot in kinds[name]() for row in _rows(ballot, timed[name])]
 
 
 def _rows(ballot: Ballot, repeats: int) -> Rows:
@@ -57,11 +60,11 @@ def _rows(ballot: Ballot, repeats: int) -> Rows:
     if ballot.votes == "binary":
         ways["numpy packbits"] = (lambda: np.packbits(values.numpy() > 0).tobytes(), _unpackbits)
     about = {"ballot": ballot.origin, "weights": weights, "votes": ballot.votes}
-    floor = entropy_bits(values, coded().context)
-    return [
-        {**about, "way": name, "entropy_bits_per_weight": floor, **_measure(*way, weights, repeats)}
-        for name, way in ways.items()
-    ]
+    bits = {
+        "cohort_bits_per_weight": ballot.cohort_bits,
+        "entropy_bits_per_weight": entropy_bits(values, coded().context),
+    }
+    return [{**about, "way": name, **bits, **_measure(*way, weights, repeats)} for name, way in ways.items()]
 
 
 def entropy_bits(ballot_D: Tensor, context_D: Tensor) -> float:
@@ -74,12 +77,13 @@ def entropy_bits(ballot_D: Tensor, context_D: Tensor) -> float:
 
 def _measure(
     encode: Callable[[], bytes], decode: Callable[[bytes], Any], weights: int, repeats: int
-) -> dict[str, float]:
+) -> dict[str, float | None]:
+    """Bits, and the best seconds of so many repeats; without repeats, none."""
     payload = encode()
     return {
         "bits_per_weight": 8 * len(payload) / weights,
-        "encode_seconds": min(seconds_of(encode) for _ in range(repeats)),
-        "decode_seconds": min(seconds_of(lambda: decode(payload)) for _ in range(repeats)),
+        "encode_seconds": min((seconds_of(encode) for _ in range(repeats)), default=None),
+        "decode_seconds": min((seconds_of(lambda: decode(payload)) for _ in range(repeats)), default=None),
     }
 
 

@@ -83,6 +83,8 @@ class Comparison:
         known = {path.name for path in runs.glob("*_seed=*")}
         found: dict[Cell, dict[int, RunFolder]] = {}
         for cell in self.cells if known else ():
+            if not fits(cell, asked):
+                continue
             for seed in itertools.islice(itertools.count(), self.first_seed, self.stop_seed):
                 folder = RunFolder(runs / name_of(cell, seed, asked))
                 if folder.path.name not in known or not is_finished(folder, configured(cell, seed, asked)):
@@ -156,6 +158,14 @@ def is_finished(folder: RunFolder, config: Config) -> bool:
 def configured(cell: Cell, seed: int, asked: Asked) -> Config:
     rounds = [f"rounds={asked.rounds}"] if asked.rounds is not None else []
     return config_of(cell.preset, (*cell.settings, *asked.settings, *rounds, f"seed={seed}"))
+
+
+def fits(cell: Cell, asked: Asked) -> bool:
+    """Whether the settings asked for belong to this cell's method, too; that of a cell not asked for may be another."""
+    with suppress(ConfigError):
+        configured(cell, 0, asked)
+        return True
+    return False
 
 
 def name_of(cell: Cell, seed: int, asked: Asked) -> str:
