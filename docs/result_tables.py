@@ -12,6 +12,10 @@ from fedvote.studies.experiments.both_ways import megabytes_to
 Records = Sequence[Mapping[str, float]]
 """The rounds of one run."""
 
+UP, DOWN = "mean(each(seeds, 'uplink_bits_per_weight'))", "mean(each(seeds, 'downlink_bits_per_weight'))"
+BITS = (f"bits a weight up: {{{UP}:.2f}}", f"down: {{{DOWN}:.2f}}", f"both: {{{UP} + {DOWN}:.2f}}")
+"""Columns of `lines`: the bits that a weight takes in a round, of runs in `seeds`."""
+
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression in one of the project's own pages, over the keys of a result file."""
@@ -85,18 +89,13 @@ def _filled(text: str, row: Mapping[str, Any]) -> str:
 
 def sent(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str] | None = None) -> list[str]:
     """A table of `fedvote reproduce`: accuracy, and the bits that a weight takes in a round, up, down and in all."""
-    up, down = "mean(each(seeds, 'uplink_bits_per_weight'))", "mean(each(seeds, 'downlink_bits_per_weight'))"
-    names = {"bits a weight up": up, "down": down, "both": f"{up} + {down}"}
-    columns = [f"{name}: {{{value}:.2f}}" for name, value in names.items()]
-    return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *columns, labels=labels)
+    return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *BITS, labels=labels)
 
 
 def compared(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str], *targets: float) -> list[str]:
-    """A table of methods: accuracy, bits a weight and round up and down, and megabytes both ways to each target."""
-    ways = {"bits a weight up": "uplink", "down": "downlink"}
-    columns = [f"{name}: {{mean(each(seeds, '{way}_bits_per_weight')):.2f}}" for name, way in ways.items()]
-    columns += [f"MB to {100 * target:g} %: {{megabytes(seeds, {target})}}" for target in targets]
-    return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *columns, labels=labels)
+    """The table of `sent`, with the megabytes both ways to each target."""
+    columns = [f"MB to {100 * target:g} %: {{megabytes(seeds, {target})}}" for target in targets]
+    return lines(cells, "method: {row}", "accuracy: {percent(last(seeds))}", *BITS, *columns, labels=labels)
 
 
 def megabytes(runs: Mapping[str, Records], target: float) -> str:
@@ -193,7 +192,8 @@ def heard(cell: Mapping[str, Any]) -> float:
     """The share of a minority's votes that a rule counts, relative to its share of the clients."""
     federation = cell["config"]["federation"]
     share = int(federation["hostile"]) / int(federation["clients"])
-    return statistics.fmean(each(cell["seeds"], "hostile_weight")) / share
+    weights = [record["hostile_weight"] for records in cell["seeds"].values() for record in records]
+    return statistics.fmean(min(1.0, weight / share) for weight in weights)  # more, where others lose votes
 
 
 def alone(cells: Iterable[Mapping[str, Any]], rule: str = "camps") -> int:
