@@ -183,6 +183,31 @@ def elect(
         release(run_folder)
 
 
+def repeat(
+    config: Config,
+    records: Iterable[Mapping[str, Any]],
+    folder: Path,
+    secret: bytes,
+    data: Mapping[int, Path] | None = None,
+) -> Snapshot:
+    """The last snapshot of a run in this process, in which those vote who count in these records.
+
+    `data`: client -> the folder with its examples, for clients with examples of their own.
+    """
+    voters = {str(record["round"]): set(record["counted"]) for record in records}
+
+    def vote(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        counted = message.content.config_records["task"]["client"] in voters[message.metadata.group_id]
+        return (honest if counted else silent)(grid, node, message)
+
+    grid = grid_of(config.federation.clients)
+    grid.behave = dict.fromkeys(grid.nodes, vote)
+    for client, path in (data or {}).items():
+        node = number(grid, client)
+        grid.contexts[node] = Context(1, node, {"data": str(path)}, RecordDict(), {})
+    return list(elect(config, grid, folder, secret=secret))[-1]
+
+
 def node_of(grid: FakeGrid, folder: Path, client: int) -> int:
     """The node that has this number."""
     return load_roster(folder, len(grid.nodes)).present(grid.get_nodes())[client]
