@@ -11,13 +11,13 @@ from fedvote.reputation.opposition import Pairs, opposed_camp
 N, MINORITY, FEW = 31, 12, 6
 
 
-def pairs(between: float, within: float, noise: float, minority: int = MINORITY) -> Pairs:
+def pairs(between: float, within: float, noise: float, minority: int = MINORITY, forged: int = 0) -> Pairs:
     """Two groups, the first of them the smaller; each pair's agreement is its mean and noise."""
     second_N = torch.arange(N) >= minority
     alike_NN = torch.where(second_N == second_N[:, None], within, between).double()
     drawn_NN = noise * torch.randn(N, N, generator=Key(3).torch("pairs"), dtype=torch.float64).triu(1)
     nobody = torch.empty(0, N, dtype=torch.float64)
-    return Pairs(alike_NN + drawn_NN + drawn_NN.T, torch.ones(N), nobody, torch.empty(0), N / 2)
+    return Pairs(alike_NN + drawn_NN + drawn_NN.T, torch.ones(N), nobody, torch.empty(0), N / 2, N + forged)
 
 
 def test_camps_that_explain_most_of_the_agreement_oppose_each_other() -> None:
@@ -46,3 +46,24 @@ def test_a_camp_that_agrees_little_within_needs_to_pull_little() -> None:
     made.alike_nn[:FEW, :FEW] += 0.03
     found = opposed_camp(made, torch.arange(N))
     assert found is not None and found.tolist() == list(range(FEW, N))
+
+
+@pytest.mark.parametrize(("forged", "goes"), [(0, False), (FEW - 1, False), (FEW, True), (18, True), (19, False)])
+def test_a_small_camp_beside_as_many_forgers_goes_if_the_others_are_still_most(forged: int, goes: bool) -> None:
+    """25 others are more than half of 49 ballots, and half of 50."""
+    found = opposed_camp(pairs(-0.01, 0.03, 0.02, FEW, forged), torch.arange(N))
+    assert (found.tolist() if found is not None else None) == (list(range(FEW, N)) if goes else None)
+
+
+def test_a_small_camp_stays_beside_forgers_if_it_pulls_against_a_part_of_the_others() -> None:
+    made = pairs(-0.01, 0.03, 0.02, FEW, forged=2 * FEW)
+    made.alike_nn[:FEW, -5:] += 0.02
+    made.alike_nn[-5:, :FEW] += 0.02
+    assert opposed_camp(made, torch.arange(N)) is None
+
+
+def test_a_small_camp_stays_beside_forgers_if_it_pulls_next_to_nothing() -> None:
+    """A quarter of the cosine within both camps: 0.0075 of 0.03."""
+    for between, forged, goes in ((-0.006, FEW, False), (-0.0083, 0, False), (-0.0083, FEW, True)):
+        found = opposed_camp(pairs(between, 0.03, 0.004, FEW, forged), torch.arange(N))
+        assert (found is not None) == goes

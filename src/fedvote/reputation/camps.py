@@ -78,7 +78,7 @@ class Camps(Reputation):
         rows = clients_K[stay.to(clients_K.device)]
         alike_nn = cosines(common_counts(found)[stay][:, stay])
         memory = memory | remembered(memory, rows, alike_nn) | kinship(memory, rows, found, stay)
-        pairs = pairs_of(memory, rows, alike_nn, heads_N, half)
+        pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
         known_n = memory["opposed"][rows].cpu() > KNOWN
         inside = self.unopposed(found, stay, pairs, known_n)
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)

@@ -9,10 +9,20 @@ innovations of clients i and j in the rounds in which both voted. Two camps expl
 of the variance of all a_ij, if each pair is predicted by its mean over pairs within a camp, or between camps. Honest
 clients with few classes differ in many directions, and two camps explain little. One round has much noise, and the
 first rounds have more in common than the camps dispute, so that sums over rounds show more than a round can.
+
+A small camp explains less, and may be honest clients with other inputs: it has to pull clearly. It loses that benefit
+of the doubt if at least as many ballots of the round are forged: a team forges with some of its clients, and trains
+on wrong labels with the others. Then half of that share of the variance suffices, if nearly all ballots pull against
+the other camp, and if
+
+    rho = between / sqrt(within * within')
+
+is clearly negative: the cosine of the two camps' mean innovations, without the noise of single ballots.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +38,9 @@ KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn 
 EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
 SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
 DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
+EASED = 0.5  # share of EXPLAINED that suffices for a small camp where many ballots are forged
+NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp there
+APART = 0.25  # how far below zero rho is there
 LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
 
@@ -47,6 +60,7 @@ class Pairs:
     absent_An: Tensor  # the same of each client outside of the round with each in it; NaN if they have never met
     heads_A: Tensor
     half: float  # of the round's heads
+    ballots: int  # of the round, also those that were left out as forged
 
     def outnumber(self, camp: Tensor, others: Tensor) -> bool:
         """Whether a camp has most heads, also with the absent clients that have met both camps.
@@ -57,6 +71,14 @@ class Pairs:
         met_A = ~(with_A - without_A).isnan()
         supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
         return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
+
+    def beside_forgers(self, members: int, inside: int) -> bool:
+        """Whether at least as many ballots are forged as a camp has members, and most ballots are honest even so.
+
+        `inside`: the ballots that are not left out, those of the camp included.
+        """
+        forged = self.ballots - len(self.alike_nn)
+        return members <= forged and 2 * (inside - members) > self.ballots
 
 
 def remembered(memory: State, clients_n: Tensor, alike_nn: Tensor) -> State:
@@ -77,16 +99,16 @@ def pair_sums(sum_NN: Tensor, clients_n: Tensor, now_nn: Tensor, kept: float) ->
     return sum_NN.index_put(cells, kept * sum_NN[cells] + now_nn.to(sum_NN))
 
 
-def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor, half: float) -> Pairs:
+def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor, half: float, ballots: int) -> Pairs:
     """The pairs of a round, from the memory after it; if pairs are not remembered, those of the round alone."""
     clients_n = clients_n.cpu()
     if not memory["agreed"].shape[1]:
         nobody_An = torch.empty((0, len(clients_n)), dtype=torch.float64)
-        return Pairs(alike_nn, heads_N[clients_n], nobody_An, heads_N[:0], half)
+        return Pairs(alike_nn, heads_N[clients_n], nobody_An, heads_N[:0], half, ballots)
     mean_NN = (memory["agreed"] / memory["met"]).double().cpu()
     absent = torch.ones(len(heads_N), dtype=torch.bool).index_fill(0, clients_n, False)
     mean_Nn = mean_NN[:, clients_n]
-    return Pairs(mean_Nn[clients_n], heads_N[clients_n], mean_Nn[absent], heads_N[absent], half)
+    return Pairs(mean_Nn[clients_n], heads_N[clients_n], mean_Nn[absent], heads_N[absent], half, ballots)
 
 
 def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
@@ -111,7 +133,10 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
     cut = int(explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : K - FEWEST_MEMBERS].argmax())
     in_first_K = torch.zeros(K, dtype=torch.bool).index_fill(0, order_K[: cut + FEWEST_MEMBERS], True)
     sides = loyal_camps(alike_KK, in_first_K)
-    if min(map(len, sides)) < FEWEST_MEMBERS or not disagree(alike_KK, *sides):
+    members = min(map(len, sides))
+    if members < FEWEST_MEMBERS:
+        return None
+    if not disagree(alike_KK, *sides) and not (pairs.beside_forgers(members, K) and undo(alike_KK, *sides)):
         return None
     one, other = (inside[side] for side in sides)
     return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
@@ -164,12 +189,30 @@ def loyal_camps(alike_KK: Tensor, in_first_K: Tensor) -> tuple[Tensor, Tensor]:
 
 def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
     """Whether two camps pull against each other, and explain how ballots agree."""
-    K, order_K = len(alike_KK), torch.cat([camp, others])
-    share = float(explained(alike_KK[order_K][:, order_K])[len(camp) - 1])
+    K = len(alike_KK)
     between = float(alike_KK[camp][:, others].mean())
     within = min(mean_within(alike_KK[side][:, side]) for side in (camp, others))  # attackers can make theirs large
     needed = DISPUTED * max(0.0, within) if min(len(camp), len(others)) <= SMALL * K else 0.0
-    return share >= EXPLAINED[0] + EXPLAINED[1] / K and between < -needed
+    return explain(alike_KK, camp, others) >= 1 and between < -needed
+
+
+def undo(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
+    """Whether two camps undo each other's work: nearly every ballot pulls against the other camp, and all together."""
+    across = alike_KK[camp][:, others]
+    against = min(float((across.mean(axis) < 0).double().mean()) for axis in (0, 1))
+    within = [mean_within(alike_KK[side][:, side]) for side in (camp, others)]
+    if min(within) <= 0 or against < NEARLY_ALL or explain(alike_KK, camp, others) < EASED:
+        return False
+
+    # rho = between / sqrt(within * within')
+    return float(across.mean()) / math.sqrt(within[0] * within[1]) < -APART
+
+
+def explain(alike_KK: Tensor, camp: Tensor, others: Tensor) -> float:
+    """The share of the variance that two camps explain, relative to that of opposing camps."""
+    order_K = torch.cat([camp, others])
+    share = float(explained(alike_KK[order_K][:, order_K])[len(camp) - 1])
+    return share / (EXPLAINED[0] + EXPLAINED[1] / len(order_K))
 
 
 def mean_within(alike_nn: Tensor) -> float:
