@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fedvote.reputation.gaps import Line
 from fedvote.reputation.innovations import POWERS, Part
+from fedvote.reputation.row_products import in_blocks
 
 EQUAL = (0.05, 0.10)  # spread of the logarithm of work, at least, for each power: honest clients learn more or less
 DIFFERENT = 0.2  # spread of agreement, at least, as a share of the median: honest clients have more or less in common
@@ -28,14 +29,15 @@ def sum_of_work(found: Sequence[Part]) -> Tensor:
 
 def common_counts(found: Sequence[Part]) -> Tensor:
     """(K, K) in how many weights two whole ballots have the same innovation, minus in how many the opposite one."""
-    return torch.stack([part.grams[0] for part in found]).sum(0)
+    all_K = torch.arange(len(found[0].jumps_Kn))
+    return in_blocks(all_K, lambda rows_b: torch.stack([part.common(rows_b, all_K) for part in found]).sum(0))
 
 
 def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot works, in each part and in all."""
     for power in POWERS:
         works = [part.works[power][stay] for part in found]
-        squares = [part.scale * part.grams[power].diagonal()[stay] for part in found]
+        squares = [part.scale * part.squares[power][stay] for part in found]
         each = list(zip(works, squares, strict=True))
         if len(each) > 1:
             each.append((torch.stack(works).sum(0), torch.stack(squares).sum(0)))
@@ -51,8 +53,7 @@ def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
 
 def agreement_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot agrees with all others, in each part and in all: the mean cosine of innovations."""
-    grams = [part.grams[0][stay][:, stay] / part.scale for part in found]
-    for gram_nn in (*grams, common_counts(found)[stay][:, stay]) if len(grams) > 1 else grams:
+    for gram_nn in common_counts_by_part(found, stay):
         others, count = max(len(stay) - 1, 1), float(gram_nn.diagonal().median())
         mean_n = cosines(gram_nn).fill_diagonal_(0).sum(1) / others
 
@@ -61,6 +62,14 @@ def agreement_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
         yield Line(mean_n, max(DIFFERENT * float(mean_n.median()), chance))
 
 
+def common_counts_by_part(found: Sequence[Part], stay: Tensor) -> Iterator[Tensor]:
+    """(n, n) of the sample of each part, and of whole ballots; one matrix at a time."""
+    for part in found:
+        yield part.common(stay, stay).div_(part.scale)
+    if len(found) > 1:
+        yield common_counts(found)[stay][:, stay]
+
+
 def cosines(gram_KK: Tensor) -> Tensor:
     lengths_K = gram_KK.diagonal().clamp_min(1e-12).sqrt()
-    return gram_KK / lengths_K / lengths_K[:, None]
+    return (gram_KK / lengths_K).div_(lengths_K[:, None])

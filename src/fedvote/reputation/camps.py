@@ -74,11 +74,17 @@ class Camps(Reputation):
         nu_K = memory["reputation"][clients_K]
         heads_N = (LEAST + (1 - LEAST) * memory["reputation"]).double().cpu()
         found = innovations(ballots, key)
-        stay, half = self.plausible(found, heads_N, clients_K.cpu(), memory["work"].double().cpu())
+        copied_K = copies(found)
+        found = [part.jumps_alone() for part in found]  # roundings are no longer needed
+        stay, half = self.plausible(found, copied_K, heads_N, clients_K.cpu(), memory["work"].double().cpu())
         rows = clients_K[stay.to(clients_K.device)]
+        work_KP = sum_of_work(found).to(memory["work"])
+        memory = memory | kinship(memory, rows, found, stay)
         alike_nn = cosines(common_counts(found)[stay][:, stay])
-        memory = memory | remembered(memory, rows, alike_nn) | kinship(memory, rows, found, stay)
+        found = [part.jumps_alone() for part in found]  # neither are counts of pairs
+        memory = memory | remembered(memory, rows, alike_nn)
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
+        del alike_nn
         known_n = memory["opposed"][rows].cpu() > KNOWN
         inside = self.unopposed(found, stay, pairs, known_n)
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
@@ -92,7 +98,6 @@ class Camps(Reputation):
         # lambda_m = nu_m 1(m stays)
         weights_K = nu_K * stays_K
         stayed_K = stays_K > 0
-        work_KP = sum_of_work(found).to(memory["work"])
         work_NP = memory["work"].index_copy(0, clients_K[stayed_K], work_KP[stayed_K])
         mean_n = self.beta * memory["opposed"][rows] + (1 - self.beta) * opposed_n
         new = {
@@ -109,7 +114,7 @@ class Camps(Reputation):
         return {client: next((why for found_N, why in kinds if found_N[client]), FORGED) for client in left_out}
 
     def plausible(
-        self, found: Sequence[Part], heads_N: Tensor, clients_K: Tensor, work_NP: Tensor
+        self, found: Sequence[Part], copied_K: Tensor, heads_N: Tensor, clients_K: Tensor, work_NP: Tensor
     ) -> tuple[Tensor, float]:
         """The ballots that are neither copies nor forged, and half of the heads.
 
@@ -118,7 +123,7 @@ class Camps(Reputation):
         heads_K = heads_N[clients_K]
         half = float(heads_K.sum()) * (1 + SLACK) / 2
         stay = torch.arange(len(heads_K))
-        original = stay[~copies(found)]
+        original = stay[~copied_K]
         if float(heads_K[original].sum()) > half:
             stay = original
         need = corrected(self.gap, LINES * (len(found) + (len(found) > 1)))

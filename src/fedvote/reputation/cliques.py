@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import State
-from fedvote.reputation.ballot_lines import cosines
+from fedvote.reputation.ballot_lines import common_counts, cosines
 from fedvote.reputation.innovations import Part
 from fedvote.reputation.opposition import MOST_CLIENTS, pair_sums
 
@@ -53,14 +53,14 @@ def kinship(memory: State, clients_n: Tensor, found: Sequence[Part], stay: Tenso
     front = [part for part in found if not part.last]
     if not front or len(stay) < 3 or not memory["front"].shape[1]:
         return {name: memory[name] for name in ("front", "back", "together")}
-    back_nn = cosines(torch.stack([part.grams[0] for part in found if part.last]).sum(0)[stay][:, stay])
+    back_nn = cosines(common_counts([part for part in found if part.last])[stay][:, stay])
 
     # the noise of a cosine falls with the root of the number of weights, and z weighs by noise: so the root counts
     sizes = torch.tensor([part.jumps_Kn.shape[1] for part in front], dtype=torch.float64)
-    deviations = (usual_deviations(cosines(part.grams[0][stay][:, stay])) for part in front)
-    roots = (sizes / sizes.sum()).sqrt()
-    front_nn = sum((root * z_nn for root, z_nn in zip(roots, deviations, strict=True)), torch.zeros_like(back_nn))
-    new = {"front": front_nn, "back": back_nn, "together": torch.ones_like(back_nn)}
+    roots, front_nn = (sizes / sizes.sum()).sqrt(), torch.zeros_like(back_nn)
+    for root, part in zip(roots, front, strict=True):
+        front_nn += usual_deviations(cosines(part.common(stay, stay))).mul_(root)
+    new = {"front": front_nn, "back": back_nn, "together": torch.ones(())}
     return {name: pair_sums(memory[name], clients_n, now_nn, KEPT) for name, now_nn in new.items()}
 
 
@@ -88,9 +88,13 @@ def clique(memory: State, clients_n: Tensor, most: int) -> Tensor | None:
 
 def usual_deviations(alike_nn: Tensor) -> Tensor:
     """Each pair's distance from the median pair, in robust standard deviations."""
-    first, second = torch.triu_indices(len(alike_nn), len(alike_nn), 1)
-    median, apart = usual(alike_nn[first, second])
-    return (alike_nn - median) / apart
+    median, apart = usual(of_pairs(alike_nn))
+    return (alike_nn - median).div_(apart)
+
+
+def of_pairs(values_nn: Tensor) -> Tensor:
+    """(P,) the values above the diagonal, row by row. Slices take less memory than indices of all pairs."""
+    return torch.cat([row_n[first + 1 :] for first, row_n in enumerate(values_nn)])
 
 
 def deviations_beside(front_p: Tensor, back_p: Tensor) -> Tensor:

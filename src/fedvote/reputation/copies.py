@@ -60,8 +60,8 @@ def by_numbers(found: Sequence[Part]) -> Tensor:
         largest_K1 = largest_K1.maximum(terms_K.double().cpu()[:, None])
 
     # x / sqrt(V + b x / 3)
-    deviation_KK = (variance_K1 + largest_K1 * total_KK.clamp_min(0) / 3).clamp_min(1e-12).sqrt()
-    return total_KK / deviation_KK
+    squares_KK = total_KK.clamp_min(0).mul_(largest_K1).div_(3).add_(variance_K1)
+    return total_KK.div_(squares_KK.clamp_min_(1e-12).sqrt_())
 
 
 def variance(soft_n: Tensor, rounded_Kn: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -44,17 +44,31 @@ class Part:
     weights: int  # in the part
     last: bool = False  # whether it belongs to the last layer
 
+    def jumps_alone(self) -> Part:
+        """The same part without roundings and cached sums, which take much memory on a server of many clients."""
+        return replace(self, rounded_Kn=torch.empty_like(self.rounded_Kn[:0]))
+
     @property
     def scale(self) -> float:
         """Weights for each weight of the sample."""
         return self.weights / self.jumps_Kn.shape[1]
 
     @cached_property
-    def grams(self) -> tuple[Tensor, ...]:
-        """(K, K) for each power: sum over weights of e_i t_i^power e_j t_j^power; on the CPU."""
-        jumps_Kn = self.jumps_Kn
-        found = (row_products(jumps_Kn, jumps_Kn, measure, measure) for measure in (Tensor.sign, Tensor.float))
-        return tuple(self.scale * gram_KK.double().cpu() for gram_KK in found)
+    def common_KK(self) -> Tensor:
+        """(K, K) sum over the sample of e_i e_j: whole numbers, in the smallest dtype that has them; on the CPU."""
+        few = self.jumps_Kn.shape[1] < 2**15
+        found_KK = row_products(self.jumps_Kn, self.jumps_Kn, Tensor.sign, Tensor.sign)
+        return found_KK.to("cpu", torch.int16 if few else torch.float32)
+
+    def common(self, rows_b: Tensor, columns_n: Tensor) -> Tensor:
+        """(b, n) sum over weights of e_i e_j, for some ballots i and j; float64, on the CPU."""
+        return self.common_KK[rows_b][:, columns_n].double().mul_(self.scale)
+
+    @cached_property
+    def squares(self) -> tuple[Tensor, ...]:
+        """(K,) for each power: sum over weights of t^(2 power), where a ballot has an innovation; on the CPU."""
+        lengths_K = in_blocks(self.jumps_Kn, lambda rows_bn: (rows_bn @ rows_bn.T).diagonal())
+        return tuple(self.scale * sum_K.double().cpu() for sum_K in (self.common_KK.diagonal(), lengths_K))
 
     @cached_property
     def works(self) -> tuple[Tensor, ...]:

@@ -85,12 +85,15 @@ def remembered(memory: State, clients_n: Tensor, alike_nn: Tensor) -> State:
     """The memory of pairs after a round."""
     return {
         "agreed": pair_sums(memory["agreed"], clients_n, alike_nn, KEPT),
-        "met": pair_sums(memory["met"], clients_n, torch.ones_like(alike_nn), KEPT),
+        "met": pair_sums(memory["met"], clients_n, torch.ones(()), KEPT),
     }
 
 
 def pair_sums(sum_NN: Tensor, clients_n: Tensor, now_nn: Tensor, kept: float) -> Tensor:
-    """Sums over rounds, of each pair of clients, after a round of some of them."""
+    """Sums over rounds, of each pair of clients, after a round of some of them.
+
+    `now_nn`: the round's value of each pair, or one number for all pairs.
+    """
     if not sum_NN.shape[1]:
         return sum_NN
     cells = clients_n[:, None].expand(-1, len(clients_n)), clients_n.expand(len(clients_n), -1)
@@ -105,10 +108,10 @@ def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor
     if not memory["agreed"].shape[1]:
         nobody_An = torch.empty((0, len(clients_n)), dtype=torch.float64)
         return Pairs(alike_nn, heads_N[clients_n], nobody_An, heads_N[:0], half, ballots)
-    mean_NN = (memory["agreed"] / memory["met"]).double().cpu()
+    mean_Nn = (memory["agreed"] / memory["met"]).cpu()[:, clients_n]
     absent = torch.ones(len(heads_N), dtype=torch.bool).index_fill(0, clients_n, False)
-    mean_Nn = mean_NN[:, clients_n]
-    return Pairs(mean_Nn[clients_n], heads_N[clients_n], mean_Nn[absent], heads_N[absent], half, ballots)
+    alike_nn, absent_An = mean_Nn[clients_n].double(), mean_Nn[absent].double()
+    return Pairs(alike_nn, heads_N[clients_n], absent_An, heads_N[absent], half, ballots)
 
 
 def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
@@ -148,7 +151,8 @@ def disputed_direction(alike_KK: Tensor) -> Tensor:
     mean_K = pairs_KK.mean(0)
 
     # J A J u = lambda u, J = I - 1/K
-    vectors_KK: Tensor = torch.linalg.eigh(pairs_KK - mean_K - mean_K[:, None] + mean_K.mean())[1]
+    centred_KK = pairs_KK.sub_(mean_K).sub_(mean_K[:, None]).add_(mean_K.mean())
+    vectors_KK: Tensor = torch.linalg.eigh(centred_KK)[1]
     return vectors_KK[:, -1]
 
 

@@ -3,6 +3,8 @@
 The ballots are random votes near the soft vote, as after a little training, and are encoded beforehand. A round is the
 server's own: replies, poll, decoders, ballot box. Nothing trains, and nothing is sent. Memory is of the server, and of
 each decoding process, beyond their start. The state is compared with the one that the simulator makes of these votes.
+
+The network has eight layers and a million weights: `camps` compares all pairs of clients in each layer.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from fedvote.studies.rows import Rows
 from fedvote.system.threads import cores
 from fedvote.wire import Outgoing, frames
 
-SIDE = 1000  # a layer of SIDE x SIDE weights
+LAYERS = ((250, 500), (500, 250)) * 4  # inputs and outputs of each layer that is voted on: a million weights
 TOGETHER = 32  # replies that arrive at a time
 DRIFT = 0.1  # standard deviation by which training moves a normalised weight
 SPEED_BALLOTS, REPEATS = 64, 5
@@ -54,8 +56,9 @@ def bench(clients: Sequence[int] = (1000,), only: Sequence[str] = RULES) -> Rows
 
 
 def opened(rule: str, clients: int) -> tuple[Round, State]:
-    """An open round of a network with SIDE x SIDE voted weights, and the state before it."""
-    network = Network(nn.Sequential(nn.Linear(SIDE, SIDE, bias=False), nn.Linear(SIDE, 2, bias=False)), 0)
+    """An open round of a network with LAYERS, and the state before it."""
+    shapes = (*LAYERS, (LAYERS[-1][1], 2))  # the head is not voted on
+    network = Network(nn.Sequential(*(nn.Linear(*shape, bias=False) for shape in shapes)), 0)
     method = FedVote(reputation=rule)  # type: ignore[arg-type]
     return Round(method, network, Key(0, 1)), method.init(network, clients)
 
@@ -98,7 +101,8 @@ def _round(opened: tuple[Round, State], rule: str, files: Sequence[Path]) -> dic
         ended = time.perf_counter()
         grown = {process: (peak_memory.peak(process) - before) / 1e6 for process, before in start.items()}
     return {
-        "rule": rule, "clients": len(files), "weights": round.network.D, "counted": len(closed.counted),
+        "rule": rule, "clients": len(files), "weights": round.network.D, "layers": len(LAYERS),
+        "counted": len(closed.counted),
         "ballot_bytes": statistics.mean(file.stat().st_size for file in files),
         "server_megabytes": grown.pop(os.getpid()), "megabytes_a_decoder": max(grown.values(), default=0.0),
         "seconds_ballots": heard - began, "seconds_close": ended - heard,
