@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +54,31 @@ def keys_in(value: Any) -> Iterator[str]:
         yield from value
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from keys_in(each)
+
+
+ABSENT = {
+    "a6a8da651a6a5c3692e652be4a2314e07a4c9318",
+}
+"""Commits of results that this repository does not have: results/README.md says which code they are near to."""
+
+
+def test_every_commit_that_a_result_file_names_is_in_the_history_or_known_to_be_absent() -> None:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=RESULTS, capture_output=True, text=True, check=True).stdout
+
+    if not (RESULTS.parent / ".git").exists() or git("rev-parse", "--is-shallow-repository").strip() == "true":
+        pytest.skip("this is no clone with its whole history")
+    history = set(git("rev-list", "HEAD").split())
+    named = {each for file in RESULTS.rglob("*.json") for each in commits_in(json.loads(file.read_text()))}
+    assert {each for each in named if each not in history} == ABSENT
+
+
+def commits_in(value: Any) -> Iterator[str]:
+    """The commits that made a result, or parts of it."""
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from commits_in(each)
+    if isinstance(value, dict) and isinstance(commit := value.get("commit"), str):
+        yield from re.findall("[0-9a-f]{40}", commit)
 
 
 def made(monkeypatch: pytest.MonkeyPatch, file: Path, *words: str) -> dict[str, Any]:
