@@ -75,7 +75,7 @@ def clip(soft: Tensor, p_min: float) -> Tensor:
 
 def round_binary(w: Tensor, u: Tensor) -> Tensor:
     """Eq. 11: +1 with probability (w + 1) / 2, else -1, for u uniform in [0, 1); int8."""
-    return _votes(torch.where(u < (w + 1) / 2, 1, -1), w)
+    return _votes(_signs(u < (w + 1) / 2), w)
 
 
 def round_ternary(w: Tensor, u: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def round_ternary(w: Tensor, u: Tensor) -> Tensor:
 
 def threshold_binary(w: Tensor) -> Tensor:
     """The likelier vote of each weight; +1 for 0."""
-    return _votes(torch.where(w >= 0, 1, -1), w)
+    return _votes(_signs(w >= 0), w)
 
 
 def threshold_ternary(w: Tensor) -> Tensor:
@@ -122,6 +122,11 @@ def share_of_votes(w: Tensor, share: Tensor, alphabet: Alphabet, random: bool = 
     fixed = w.detach()
     vote = random_vote(fixed, alphabet) if random else likeliest(fixed, alphabet)
     return torch.addcmul(w, share, vote - fixed)
+
+
+def _signs(positive: Tensor) -> Tensor:
+    """+1 where true, else -1; int8. `torch.where` would make eight bytes of each."""
+    return positive.to(torch.int8).mul_(2).sub_(1)
 
 
 def _votes(rounded: Tensor, w: Tensor) -> Tensor:

@@ -84,7 +84,7 @@ class Levels(Codec):
     def _blocks(self, x: Tensor, top: int) -> Iterator[tuple[npt.NDArray[np.uint8], ans.Probabilities]]:
         """The levels in pieces, context after context, each with its probabilities."""
         order, runs = self._runs(top)
-        ordered = x.to(torch.uint8)[order.to(x.device)].cpu().numpy()
+        ordered = x.to(torch.uint8).index_select(0, order.to(x.device)).cpu().numpy()
         start = 0
         for size, counts in runs:
             for part in parts(size):
@@ -102,9 +102,8 @@ class Levels(Codec):
                 pieces.append(decoder.symbols(part.stop - part.start, shares(counts)))
                 counts += np.bincount(pieces[-1], minlength=top + 1)
         decoder.finish()
-        x = torch.empty(self.count, dtype=torch.int16)
-        x[order.cpu()] = torch.from_numpy(np.concatenate(pieces).astype(np.int16))
-        return x
+        ordered = torch.from_numpy(np.concatenate(pieces).astype(np.int16))
+        return torch.empty_like(ordered).scatter_(0, order.cpu(), ordered)
 
     def _runs(self, top: int) -> tuple[Tensor, list[tuple[int, Counts]]]:
         """The order of the levels, by context; and for each context that occurs its size and its first counts."""
@@ -125,17 +124,21 @@ class Levels(Codec):
 
 def contexts(reference_D: Tensor, levels: int, numbers_D: Tensor | None, top: int) -> Tensor:
     """Each level's context: 12 times the prediction, plus the octave of g, from 0 (up) to 11 (down); int16."""
+    if numbers_D is None:  # one context for each level: a table
+        level_L = torch.arange(levels, device=reference_D.device)
+        half_L = torch.full_like(level_L, HALF, dtype=torch.int32)
+        return contexts(level_L, levels, half_L, top).index_select(0, reference_D.int())
+
     # t = h top / (levels - 1), the last level in new steps: a whole part and 24 binary places
     steps_L = np.arange(levels, dtype=np.int64) * top * ONE // (levels - 1)
     whole_D, places_D = (
         torch.from_numpy(part.astype(np.int32)).to(reference_D.device).index_select(0, reference_D.int())
         for part in (steps_L // ONE, steps_L % ONE)
     )
-    u_D = HALF if numbers_D is None else numbers_D
 
     # the prediction is the whole number just above t - u, and g its distance from t - u
-    above_D = places_D > u_D
-    gap_D = u_D - places_D + ONE * above_D
+    above_D = places_D > numbers_D
+    gap_D = numbers_D - places_D + ONE * above_D
     return ((whole_D + above_D) * (2 * OCTAVES) + octaves(gap_D)).to(torch.int16)
 
 

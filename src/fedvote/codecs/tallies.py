@@ -143,15 +143,13 @@ class _Contexts:
 
     def order(self, x: Tensor) -> Tensor:
         """The numbers, group after group."""
-        return x if self.context is None else x[context_order(self.context.to(x.device))]
+        return x if self.context is None else x.index_select(0, context_order(self.context.to(x.device)))
 
     def undo(self, ordered: Tensor) -> Tensor:
         """The inverse of `order`."""
         if self.context is None:
             return ordered
-        x = torch.empty_like(ordered)
-        x[context_order(self.context.to(x.device))] = ordered
-        return x
+        return torch.empty_like(ordered).scatter_(0, context_order(self.context.to(ordered.device)), ordered)
 
 
 class _Plan:

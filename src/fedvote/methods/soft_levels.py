@@ -59,7 +59,7 @@ class SoftLevels:
     def value(self, level_D: Tensor, levels: int) -> Tensor:
         """2 p - 1: the mean votes that these levels, of so many, stand for."""
         if self.arcsine(levels):
-            return self.values().to(level_D.device)[level_D.long()]
+            return self.values().to(level_D.device).index_select(0, level_D.int())
         return from_level(level_D, levels)
 
     def round(self, soft_D: Tensor, key: Key) -> Tensor:
@@ -68,8 +68,8 @@ class SoftLevels:
         inside_D = clip(soft_D, self.p_min)
 
         # t = j + (w - w_j) / (w_(j+1) - w_j), for w between the values of levels j and j + 1
-        below_D = torch.searchsorted(value_L[1:-1].contiguous(), inside_D, right=True)
-        low_D, high_D = value_L[below_D], value_L[below_D + 1]
+        below_D = torch.searchsorted(value_L[1:-1].contiguous(), inside_D, right=True, out_int32=True)
+        low_D, high_D = value_L.index_select(0, below_D), value_L.index_select(0, below_D + 1)
         t_D = below_D + (inside_D - low_D) / (high_D - low_D).clamp_min(1 / EXACT)
 
         # the whole number nearest to t, or the one just above t - u

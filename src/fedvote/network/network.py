@@ -21,6 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedvote.core import State, Task, Weights
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.products import as_products
+from fedvote.network.quick_max_pool import QuickMaxPool
 from fedvote.network.slots import Vector, fingerprint_of, flatten, length, slots_of, standardised, unflatten
 from fedvote.network.start import Start, draw, warn_of_rounding
 from fedvote.network.static_batch_norm import (
@@ -220,8 +221,9 @@ class Network:
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
         keyed = KeyedDropout(self._noise) if self.dropout else nullcontext()
+        pools = nullcontext() if torch.is_grad_enabled() or x_B.is_cuda else QuickMaxPool()
         x_B = x_B.clone() if self.alters_input else x_B
-        with keyed, torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
+        with keyed, pools, torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y
 
