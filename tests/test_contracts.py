@@ -267,7 +267,9 @@ def test_fields_of_a_class_that_is_no_dataclass_are_not_dropped_in_silence(tmp_p
     assert type(read("quickstart", [f"method={file}:Mine"]).method).__name__ == "Mine"
     file = tmp_path / "mine.py"
     file.write_text("import fedvote\n\nclass Mine(fedvote.FedAvg):\n    mu: float = 0.1\n")
-    with pytest.raises(ConfigError, match=r"has fields, but is no dataclass: put @dataclass\(frozen=True\) above it"):
+    with pytest.raises(
+        ConfigError, match=r"has fields, but is not a dataclass: put @dataclass\(frozen=True\) above it"
+    ):
         read("quickstart", [f"method={file}:Mine"])
 
 

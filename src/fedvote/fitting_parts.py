@@ -103,7 +103,7 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
     elif secure.count_only and plan.engine.wire == "written":
         why = "secure.count_only writes no message, but engine.wire = written writes all: choose one"
     if why:
-        raise ConfigError(f"secure.name is tally, so that the server learns sums alone, but {why}")
+        raise ConfigError(f"secure.name is tally, so the server learns only sums, but {why}")
 
 
 def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
@@ -114,7 +114,7 @@ def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
         )
     if between_machines and not secure.rounds_privately(between_machines):
         raise ConfigError(
-            "method.privacy is void if the server knows the numbers by which clients round: secure.rounding = private"
+            "method.privacy is void if the server knows the clients' random numbers: set secure.rounding = private"
         )
 
 

@@ -1,4 +1,4 @@
-"""The contract of a federated method: all that engines know of it."""
+"""The contract of a federated method: everything that engines know about a method."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class Plan:
         tables, known = _tables(), {knob.name: knob for knob in all_knobs()}
         if unknown := knobs.keys() - known.keys():
             name = min(unknown)
-            raise ConfigError(f"there is no knob {name}; known: {', '.join(known)}{did_you_mean(name, known)}")
+            raise ConfigError(f"there is no setting {name}; known: {', '.join(known)}{did_you_mean(name, known)}")
         parts = {
             table: kind(**{name: value for name, value in knobs.items() if known[name].table == table})
             for table, kind in tables.items()

@@ -166,7 +166,7 @@ def test_sums_are_made_in_float64() -> None:
         (TrimmedMean(3), 6, "needs at least 7 clients in a round, got 6"),
         (Krum(0), 2, "Krum with byzantine = 0 needs at least 2 x 0 + 3 = 3 clients in a round, got 2; take more"),
         (Krum(2), 6, "needs at least 2 x 2 + 3 = 7 clients in a round, got 6"),
-        (Krum(1, select=5), 5, "select is 5, expected at most 4: of 5 clients, 1 of them hostile"),
+        (Krum(1, select=5), 5, "select is 5, expected at most 4: with 1 hostile clients of 5"),
         (Krum(1, neighbours=5), 5, "neighbours is 5, but each of 5 clients has only 4 others"),
     ],
     ids=str,
@@ -218,5 +218,5 @@ def test_robust_learning_rate_goes_back_where_too_few_agree() -> None:
     """Signs lead by 4, by 2 and by 0 of 4 clients; 3 are asked for."""
     rows = torch.tensor([[1.0, 4.0, 3.0], [1.0, 1.0, -1.0], [1.0, 1.0, 3.0], [1.0, -2.0, -1.0]])
     assert RobustLearningRate(3)(rows, torch.full((4,), 0.25)).tolist() == [1.0, -1.0, -1.0]
-    with pytest.raises(ConfigError, match="threshold = 5 needs as many clients in a round, got 4"):
+    with pytest.raises(ConfigError, match="threshold = 5 needs at least 5 clients in a round, got 4"):
         RobustLearningRate(5).check(4)

@@ -145,11 +145,11 @@ def test_float32_refuses_what_no_training_makes_and_says_how_many(bad: float) ->
 
 def test_integers_refuse_more_bit_planes_than_needed() -> None:
     assert Integers(2).decode(bytes([1, 0b01000000])).tolist() == [0, 1]
-    with pytest.raises(WireError, match="2 bit planes where fewer would do"):
+    with pytest.raises(WireError, match="2 bit planes where fewer are enough"):
         Integers(2).decode(bytes([2, 0b01000000, 0]))
-    with pytest.raises(WireError, match="1 bit planes where fewer would do"):
+    with pytest.raises(WireError, match="1 bit planes where fewer are enough"):
         Integers(2).decode(bytes([1, 0]))
-    with pytest.raises(WireError, match="fewer would do"):
+    with pytest.raises(WireError, match="fewer are enough"):
         Integers(0).decode(bytes([5]))
 
 

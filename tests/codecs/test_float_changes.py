@@ -116,7 +116,7 @@ def test_what_is_cut_or_longer_is_refused(how: bytes) -> None:
     [
         (b"\4abc", "neither floats nor changes"),
         (SOME + ONES + struct.pack("<IBf", 1, 0, 1.0), "equals the reference"),
-        (SIGNS_OR_NONE + ONES + bytes([242]), "ternary signs where binary ones would do"),
+        (SIGNS_OR_NONE + ONES + bytes([242]), "ternary signs where binary signs are enough"),
         (SOME + ONES + struct.pack("<IBf", 1, 0, float("inf")), "are not numbers"),
         (ALL + struct.pack("<5f", 1, 2, 3, 4, float("nan")), r"are not numbers of at most 1\.07e\+09"),
     ],

@@ -69,8 +69,8 @@ def test_cut_places_are_refused() -> None:
         (struct.pack("<IBBB", 1, 2, 0x80, 0x80), "a position beyond the last of 3"),
         (struct.pack("<IB", 1, 32) + b"\x80" * 32, "a position beyond the last of 3"),
         *((struct.pack("<IB", 1, planes) + b"\x80" * planes, f"gaps of {planes} bits") for planes in (33, 64, 255)),
-        (struct.pack("<IBBB", 1, 2, 0x80, 0), "2 bits per gap where fewer would do"),
-        (struct.pack("<IB", 0, 9), "9 bits per gap where fewer would do"),
+        (struct.pack("<IBBB", 1, 2, 0x80, 0), "2 bits per gap where fewer are enough"),
+        (struct.pack("<IB", 0, 9), "9 bits per gap where fewer are enough"),
         (struct.pack("<IBB", 1, 1, 0xC0), "beyond the end"),
     ],
 )

@@ -47,7 +47,7 @@ def test_what_is_held_out_is_drawn_by_chance(numbered: Dataset) -> None:
 
 @pytest.mark.parametrize("share", [0.001, 0.999])
 def test_a_share_that_leaves_nothing_is_refused(numbered: Dataset, share: float) -> None:
-    with pytest.raises(DataError, match=f"40 training samples, of which data.validation = {share}"):
+    with pytest.raises(DataError, match=f"40 training samples, and data.validation = {share}"):
         hold_out(numbered, share, np.random.default_rng(0))
 
 

@@ -93,7 +93,10 @@ def changed(
     return to
 
 
-DAMAGED = r"network\.safetensors (is no network, is damaged, or is of an earlier version \(.*\)|is of another network)"
+DAMAGED = (
+    r"network\.safetensors "
+    r"(is not a network, is damaged, or is of an earlier version \(.*\)|is of another network)"
+)
 
 
 @pytest.mark.parametrize(

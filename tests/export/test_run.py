@@ -79,7 +79,7 @@ def test_the_network_alone_is_enough_unless_data_are_needed(folder: Path, tmp_pa
     made, quality = export_run(alone)
     assert made.path == tmp_path / "network.onnx" and not quality
     for int8 in (True, False):
-        with pytest.raises(ConfigError, match="is no run folder, so its data are unknown"):
+        with pytest.raises(ConfigError, match="is not a run folder, so its data are unknown"):
             export_run(alone, int8=int8, test=not int8)
 
 

@@ -160,7 +160,7 @@ def test_random_levels_differ_by_round_and_seed_alone() -> None:
         ({"levels": 1}, "levels is 1, expected 0 .all. or 2 to 256"),
         ({"levels": 257}, "levels is 257, expected 0 .all. or 2 to 256"),
         ({"levels": 9, "grid": 9}, "levels is 9, expected fewer than the 9 levels of the grid"),
-        ({"levels": 5, "p_min": 0.25, "level_spacing": "even"}, "levels is 5 and p_min 0.25, which makes one value"),
+        ({"levels": 5, "p_min": 0.25, "level_spacing": "even"}, "levels is 5 and p_min 0.25, which makes the two"),
         ({"levels": 51}, "choose fewer levels, a smaller p_min, or level_spacing = even"),
         ({"level_rounding": "up"}, "level_rounding is 'up', expected one of: nearest, random"),
         ({"level_spacing": "odd"}, "level_spacing is 'odd', expected one of: even, arcsine"),

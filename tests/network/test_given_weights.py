@@ -102,7 +102,10 @@ def changed(name: str, value: Tensor | None) -> dict[str, Tensor]:
             r"has 4.weight of shape \(9, 8\), but the network has \(8, 8\): change",
         ),
         (changed("4.weight", None), "has no 4.weight, expected all weights of the network"),
-        (changed("extra", torch.zeros(2)), "has extra, which the network has not: use the network it was saved from"),
+        (
+            changed("extra", torch.zeros(2)),
+            "has extra, which the network does not have: use the network it was saved from",
+        ),
         ("nowhere.safetensors", "start is 'nowhere.safetensors', expected .*a file of weights that exists"),
     ],
     ids=["another shape", "missing", "foreign", "no file"],
@@ -117,7 +120,9 @@ def test_weights_that_do_not_fit_are_one_sentence(start: object, saying: str) ->
 def test_a_file_that_holds_no_weights_is_one_sentence(content: bytes, ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"weights.{ending}"
     file.write_bytes(content)
-    with pytest.raises(ModelError, match=r"weights\.\w+ (cannot be read|is no state dict).*save module.state_dict\(\)"):
+    with pytest.raises(
+        ModelError, match=r"weights\.\w+ (cannot be read|is not a state dict).*save module.state_dict\(\)"
+    ):
         federation(FedAvg(), start=file)
 
 

@@ -75,7 +75,7 @@ def put(name: str, value: float) -> Callable[[State], None]:
         (put("level", 30000), "the soft vote has levels 0 to 30000"),
         (put("held/level", 30000), "the soft vote has levels 0 to 30000"),
         (put("held/level", -1), "the soft vote has levels -1 to "),
-        (put("held/levels", 0), "expected 0 to 0, and that to be 1 or more"),
+        (put("held/levels", 0), "expected 0 to 0, with 1 or more as the highest"),
         (put("layers", 0), "the layers have"),
         (put("layers", 10**9), "the layers have"),
         (put("level", -1), "the soft vote has levels -1 to 2"),

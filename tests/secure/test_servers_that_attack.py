@@ -163,7 +163,7 @@ def test_from_seven_clients_on_lists_that_differ_give_at_most_one_sum_of_four_ho
 
 @pytest.mark.parametrize(
     ("threshold", "problem"),
-    [(0.0, "a tally of 4 ballots, expected 27 or more: two thirds"), (0.3, "voters that no masks connect")],
+    [(0.0, "a tally of 4 ballots, expected 27 or more: two thirds"), (0.3, "masks do not connect all")],
 )
 def test_a_tally_of_a_graph_does_not_fall_apart_into_single_ballots(threshold: float, problem: str) -> None:
     """All neighbours of a voter are missing, so that all its pairs' seeds are asked for, and its own seed."""
@@ -219,7 +219,7 @@ def test_two_tallies_of_one_round_do_not_differ_by_one_ballot() -> None:
 def test_a_client_does_not_vote_in_a_session_of_another_round_or_broadcast(lie: dict[str, Any]) -> None:
     round = parties(5)
     opening = MaskedTally(replace(round.session, **lie), round.keys).opening(0)
-    with pytest.raises(WireError, match="the server shows clients different things"):
+    with pytest.raises(WireError, match="the server shows clients different broadcasts"):
         round.answer(0, opening, round.ballots_KD[0])
 
 

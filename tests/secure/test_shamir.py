@@ -70,5 +70,5 @@ def test_wrong_shares_are_found_and_do_not_matter(wrong: list[int]) -> None:
 def test_too_many_wrong_shares_are_an_error() -> None:
     xs = [1, 2, 3, 4]
     shares = dict(zip(xs, share(5, xs, 3, ENTROPY), strict=True)) | {1: 1, 2: 2}
-    with pytest.raises(WireError, match="do not fit its check"):
+    with pytest.raises(WireError, match="give a seed that matches its check"):
         recover(shares, 3, lambda value: value == 5)

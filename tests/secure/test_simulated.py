@@ -216,7 +216,7 @@ def test_what_needs_more_than_a_tally_is_refused_with_its_reason(
     method: Method | None, options: dict[str, Any], problem: str
 ) -> None:
     own = {name: options.pop(name) for name in ("count_only", "rounding") if name in options}
-    with pytest.raises(ConfigError, match=f"the server learns sums alone, but .*{problem}"):
+    with pytest.raises(ConfigError, match=f"the server learns only sums, but .*{problem}"):
         simulated(method, secure=SecureTally(**own), **options)
 
 
@@ -239,10 +239,10 @@ def test_settings_that_make_no_sense_are_refused(setting: dict[str, Any], proble
     ("make", "problem"),
     [
         (lambda: FedAvg(clip=-1), "clip is -1"),
-        (lambda: FedAvg(clip=1, by_samples=True), "whole numbers that are added up"),
-        (lambda: FedAvg(clip=1, aggregate="median"), "whole numbers that are added up"),  # type: ignore[arg-type]
+        (lambda: FedAvg(clip=1, by_samples=True), "the server only adds up whole numbers"),
+        (lambda: FedAvg(clip=1, aggregate="median"), "the server only adds up whole numbers"),  # type: ignore[arg-type]
         (lambda: FedPAQ(clip=float("inf")), "clip is inf"),
-        (lambda: FedPAQ(clip=1, bucket=512), "bucket has to be 0"),
+        (lambda: FedPAQ(clip=1, bucket=512), "set bucket = 0, or clip = 0"),
     ],
 )
 def test_a_clipping_that_makes_no_sense_is_refused(make: Any, problem: str) -> None:

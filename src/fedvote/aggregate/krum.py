@@ -59,8 +59,8 @@ class Krum(Aggregate):
             )
         if self.select > K - f:
             raise ConfigError(
-                f"select is {self.select}, expected at most {K - f}: of {K} clients, {f} of them hostile, "
-                "more would always let a hostile one in"
+                f"select is {self.select}, expected at most {K - f}: with {f} hostile clients of {K}, more would "
+                "always include a hostile client"
             )
         if self.neighbours > K - 1:
             raise ConfigError(f"neighbours is {self.neighbours}, but each of {K} clients has only {K - 1} others")

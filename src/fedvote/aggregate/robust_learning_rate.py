@@ -29,8 +29,8 @@ class RobustLearningRate(Aggregate):
     def check(self, K: int) -> None:
         if self.threshold > K:
             raise ConfigError(
-                f"RobustLearningRate with threshold = {self.threshold} needs as many clients in a round, got {K}; "
-                "take more clients or a smaller threshold"
+                f"RobustLearningRate with threshold = {self.threshold} needs at least {self.threshold} clients in "
+                f"a round, got {K}; take more clients or a smaller threshold"
             )
 
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:

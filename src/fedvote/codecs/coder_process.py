@@ -1,4 +1,4 @@
-"""The entropy coder, and a program that counts the bytes that it makes of symbols.
+"""The entropy coder, and a program that counts the bytes of coded symbols.
 
 The library constriction holds Python's global lock while it works, so a thread would stop all others: the program is
 a process of its own. It imports nothing of this package, so it starts at once.

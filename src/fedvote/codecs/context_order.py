@@ -1,4 +1,4 @@
-"""The order in which values are coded: context after context, and within one context as they are."""
+"""The order in which values are coded: context after context, and within a context in the order of the weights."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class FloatChanges(Codec):
             return reference.index_copy(0, index, values).to(device)
         signs = (Binary if mode == SIGNS else Ternary)(self.count).decode(rest)
         if mode == SIGNS_OR_NONE and bool(signs.all()):
-            raise WireError("ternary signs where binary ones would do")
+            raise WireError("ternary signs where binary signs are enough")
         x = self._moved(reference, signs)
         if not bool((x.abs() <= LARGEST).all()):
             raise WireError(f"a step to a float beyond ±{LARGEST:.3g}")

@@ -54,7 +54,7 @@ class FloatSteps(Codec):
         if mode == ALL:
             x = Float32(self.count).decode(rest, device)
             if self.shared and self._steps(x) is not None:  # a message has one encoding
-                raise WireError("all floats, where their steps would do")
+                raise WireError("plain floats where steps are enough")
             return x
         if mode != STEPS:
             raise WireError(f"{len(payload)} bytes are neither floats nor steps of floats")
@@ -70,7 +70,7 @@ class FloatSteps(Codec):
             raise WireError(f"a step to a float beyond ±{LARGEST:.3g}")
         found = self._steps(x)
         if found is None or not (torch.equal(found[0], exponent_b) and torch.equal(found[1], level_N)):
-            raise WireError("steps of another size than the largest that would do")
+            raise WireError("smaller steps than necessary, expected the largest that give these floats")
         return x.to(device)
 
     def weigh_one(self, x: Tensor) -> Length:

@@ -1,4 +1,4 @@
-"""Codec 10: five bytes for values that equal the reference, as in round 1, whose broadcast the shared seed makes.
+"""Codec 10: five bytes for values that equal the reference, as in round 1, where the shared seed makes the broadcast.
 
 The first byte is the mode. 0: a checksum of the reference. 1: the payload of another codec.
 """

@@ -35,7 +35,7 @@ class Integers(Codec):
                 << plane
             )
         if planes != (int(x.max()).bit_length() if self.count else 0):
-            raise WireError(f"{planes} bit planes where fewer would do")
+            raise WireError(f"{planes} bit planes where fewer are enough")
         return x
 
     def weigh_one(self, x: Tensor) -> int:

@@ -35,7 +35,7 @@ def read_positions(payload: bytes, count: int) -> tuple[Tensor, bytes]:
     for plane in range(planes):
         gaps |= unpack_bits(rest[plane * size : (plane + 1) * size], number).long() << plane
     if planes != (int(gaps.max()).bit_length() if number else 0):
-        raise WireError(f"{planes} bits per gap where fewer would do")
+        raise WireError(f"{planes} bits per gap where fewer are enough")
     index = (gaps + 1).cumsum(0) - 1
     if number and int(index[-1]) >= count:
         raise WireError(f"a position beyond the last of {count}")

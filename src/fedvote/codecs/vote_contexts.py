@@ -1,4 +1,4 @@
-"""Contexts of votes: what the server knows of a vote in advance, from shared randomness and the last soft vote.
+"""Contexts of votes: what the server knows about a vote in advance, from shared randomness and the last soft vote.
 
 A binary vote is +1 if the client's shared random number u is below its p. The server knows u (randomness.py) and the p
 that all clients started from. Local training moves p only so far: a vote is in doubt where u is close to p, and almost

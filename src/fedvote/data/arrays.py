@@ -50,7 +50,7 @@ def from_arrays(
         raise DataError(f"x_train has inputs of {_size(x)}, x_test of {_size(x2)}: give both the same shape.")
     if x.dtype != x2.dtype:
         raise DataError(
-            f"x_train is {x.dtype}, x_test {x2.dtype}: give both as bytes, which are divided by 255, or none."
+            f"x_train is {x.dtype}, x_test {x2.dtype}: convert both to bytes, which are divided by 255, or neither."
         )
     warn_of_constants(x, columns)
     means, deviations = _numbers(mean, "mean"), _numbers(std, "std")
@@ -120,7 +120,7 @@ def _numbers(given: float | Sequence[float], name: str) -> list[float]:
 def _measured(x: Tensor, mean: Sequence[float], std: Sequence[float]) -> tuple[list[float], list[float]]:
     """Mean and standard deviation of each channel or column; those that are constant are not divided."""
     if len(mean) or len(std):
-        raise DataError("standardise measures mean and std, but they are given as well: leave one of both out.")
+        raise DataError("standardise measures mean and std, but they are given as well: pass either, not both.")
     values = (x.float() / 255 if x.dtype == torch.uint8 else x).double().transpose(0, 1).flatten(1)
     deviation = values.std(1, correction=0)
     return values.mean(1).tolist(), torch.where(deviation > 0, deviation, 1.0).tolist()

@@ -1,4 +1,4 @@
-"""Inputs as tensors. Tables may be frames of pandas: columns that cannot be used are named."""
+"""Inputs as tensors, from arrays or pandas tables. Errors name the columns that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A validation set: training examples that no client has, to choose settings by instead of the test examples."""
+"""A validation set: training examples that no client has, for choosing settings without the test examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def hold_out(data: Dataset, share: float, rng: np.random.Generator) -> Dataset:
     count = round(share * len(data.train))
     if not 0 < count < len(data.train):
         has = f"{data.name} has {len(data.train)} training samples"
-        raise DataError(f"{has}, of which data.validation = {share} holds out {count}: expected some, and not all.")
+        raise DataError(f"{has}, and data.validation = {share} holds out {count}: expected at least one, and not all.")
     order = torch.from_numpy(rng.permutation(len(data.train)))
     held_out, kept = order[:count].sort().values, order[count:].sort().values
     writers = None if data.writers is None else data.writers[kept]

@@ -104,7 +104,7 @@ def _examples(run: Path, trust: bool, data: str) -> Dataset:
         return data_from(data)
     if not run.is_dir():
         raise ConfigError(
-            f"{run} is no run folder, so its data are unknown: give the folder, or name the data (--data)"
+            f"{run} is not a run folder, so its data are unknown: give the folder, or name the data (--data)"
         )
     return data_of_run(RunFolder(run, trust))
 

@@ -169,7 +169,7 @@ def _errors_named(path: Path) -> Iterator[None]:
         yield
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, WireError) as error:
         raise ConfigError(
-            f"{path} is no network, is damaged, or is of an earlier version ({error}): give a run folder or its "
+            f"{path} is not a network, is damaged, or is of an earlier version ({error}): give a run folder or its "
             f"{NETWORK}; resuming the run writes it again"
         ) from error
 

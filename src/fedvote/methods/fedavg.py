@@ -41,8 +41,8 @@ class FedAvg(RoundedBroadcast):
             raise ConfigError(f"clip is {self.clip}, expected 0 (floats) or a finite number above 0")
         if self.clip and (self.by_samples or not isinstance(self.aggregate, Mean)):
             raise ConfigError(
-                f"clip is {self.clip}, so that clients send whole numbers that are added up, which by_samples and "
-                "rules other than mean cannot use: set by_samples = false and aggregate = mean, or clip = 0"
+                f"clip is {self.clip}, so the server only adds up whole numbers, without by_samples and with "
+                "no aggregate but mean: set by_samples = false and aggregate = mean, or clip = 0"
             )
 
     def local(

@@ -57,7 +57,7 @@ class FedPAQ(RoundedBroadcast):
         if not 0 <= self.clip < math.inf:
             raise ConfigError(f"clip is {self.clip}, expected 0 (norms) or a finite number above 0")
         if self.clip and self.bucket:
-            raise ConfigError(f"clip is {self.clip}, one scale for all weights, so that bucket has to be 0")
+            raise ConfigError(f"clip is {self.clip}, which is one scale for all weights: set bucket = 0, or clip = 0")
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]

@@ -264,7 +264,7 @@ class FedVote(Method):
         limit = int(message["levels"])
         if not 0 <= lowest <= highest <= limit or limit < 1:
             raise WireError(
-                f"the soft vote has levels {lowest} to {highest}, expected 0 to {limit}, and that to be 1 or more"
+                f"the soft vote has levels {lowest} to {highest}, expected 0 to {limit}, with 1 or more as the highest"
             )
         return clip(self.broadcast_soft(message), self.p_min)
 

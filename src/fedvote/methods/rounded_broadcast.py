@@ -1,4 +1,4 @@
-"""Float methods whose server rounds its update to a few levels before it is broadcast, and continues from that.
+"""Float methods whose server rounds its update to a few levels, broadcasts it, and continues from the rounded update.
 
 What rounding cuts off is added to the next update (error feedback; Seide et al., 2014; for servers, Tang et al., 2019).
 Clients that have the last broadcast get the levels alone (codec 13).

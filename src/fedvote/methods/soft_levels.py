@@ -41,7 +41,7 @@ class SoftLevels:
             raise ConfigError(f"levels is {self.number}, expected 0 (all) or 2 to {MOST_LEVELS}")
         if self.number > 2 and float(self.values()[-2]) >= 1 - 2 * self.p_min:
             raise ConfigError(
-                f"levels is {self.number} and p_min {self.p_min}, which makes one value of two levels at either end: "
+                f"levels is {self.number} and p_min {self.p_min}, which makes the two levels at each end equal: "
                 f"choose fewer levels, a smaller p_min{', or level_spacing = even' * (self.spacing == 'arcsine')}"
             )
 

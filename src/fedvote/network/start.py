@@ -62,7 +62,7 @@ def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -
             )
     if foreign := other.keys() - own.keys():
         raise ModelError(
-            f"{where} has {some(sorted(foreign))}, which the network has not: use the network it was saved from"
+            f"{where} has {some(sorted(foreign))}, which the network does not have: use the network it was saved from"
         )
     copied = copy.deepcopy(module)
     copied.load_state_dict(other)
@@ -85,5 +85,5 @@ def _read(path: Path) -> Mapping[str, Tensor]:
     except Exception as error:  # a damaged pickle may raise anything
         raise ModelError(f"{path} cannot be read ({reason(error)}): save module.state_dict() in it") from error
     if not isinstance(found, Mapping) or not all(isinstance(value, Tensor) for value in found.values()):
-        raise ModelError(f"{path} is no state dict, expected tensors by name: save module.state_dict() in it")
+        raise ModelError(f"{path} is not a state dict, expected tensors by name: save module.state_dict() in it")
     return found

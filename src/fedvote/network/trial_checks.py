@@ -70,8 +70,8 @@ def check_norms(network: Network, path: list[str]) -> None:
     norms = [name for name, layer in network._batch.named_modules() if isinstance(layer, StaticBatchNorm)]
     if twice := [name for name in norms if path.count(name) > 2]:  # once in training mode and once in evaluation
         raise ModelError(
-            f"batch norm {', '.join(twice)} runs more than once in a forward pass, expected once: its statistics "
-            "are of one place; use a separate batch norm in every place"
+            f"batch norm {', '.join(twice)} runs more than once in a forward pass, expected once, because its "
+            "statistics belong to one place: use a separate batch norm in every place"
         )
 
 

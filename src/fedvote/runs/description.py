@@ -1,4 +1,4 @@
-"""What a run is made of: environment.json, and clients.json."""
+"""The description of a run: environment.json and clients.json."""
 
 from __future__ import annotations
 

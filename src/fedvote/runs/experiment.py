@@ -62,7 +62,7 @@ def configured_data(config: DataConfig) -> Dataset:
     data = dataset(config.name)
     if config.task and config.task != data.task:
         raise DataError(
-            f"data.task is {config.task}, but the task of {config.name} is {data.task}: correct one of both."
+            f"data.task is {config.task}, but the task of {config.name} is {data.task}: correct one of them."
         )
     return data
 

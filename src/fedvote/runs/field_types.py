@@ -49,7 +49,7 @@ def fields_of(cls: type) -> dict[str, tuple[dataclasses.Field[Any], Any]]:
         except UnsupportedError:
             raise ConfigError(
                 f"{cls.__name__} declares its field {name} as {inspect.formatannotation(kind)}, which a configuration "
-                f"cannot hold; supported: {SUPPORTED}; make it a ClassVar if it is no setting"
+                f"cannot hold; supported: {SUPPORTED}; make it a ClassVar if it is not a setting"
             ) from None
     return fields
 

@@ -56,7 +56,9 @@ def data_of_run(folder: RunFolder) -> Dataset:
     """The data that the run in a folder was judged by; ConfigError if they are not here."""
     config, about = folder.config(), folder.environment()
     if config is None:
-        raise ConfigError(f"{folder.path} is no run folder, so its data are unknown: give the folder with config.toml")
+        raise ConfigError(
+            f"{folder.path} is not a run folder, so its data are unknown: give the folder with config.toml"
+        )
     table = about.get(JUDGED_BY)
     if table is None and about.get("data") == ELSEWHERE:
         raise ConfigError(f"{folder.path} does not say which data it was judged by: name the data with --data")

@@ -137,7 +137,7 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
     own = [hint for hint in inspect.get_annotations(kind).values() if "ClassVar" not in str(hint)]
     if own and "__dataclass_params__" not in vars(kind):
-        raise ConfigError(f"{where} {name!r} has fields, but is no dataclass: put @dataclass(frozen=True) above it")
+        raise ConfigError(f"{where} {name!r} has fields, but is not a dataclass: put @dataclass(frozen=True) above it")
     if "name" in fields_of(kind):
         raise ConfigError(f"{where} {name!r} has a field called name, by which the part itself is chosen: rename it")
     signatures(kind, base)

@@ -1,4 +1,4 @@
-"""What the server may see of ballots, by name: each of them, or their tally alone. See docs/secure-tally.md."""
+"""How much of the ballots the server sees, by name: each ballot, or only the tally. See docs/secure-tally.md."""
 
 from __future__ import annotations
 

@@ -36,15 +36,15 @@ class Answered:
         name, asked = session.id.hex(), hashlib.sha256(request).hexdigest()
         if name in before.requests:
             if before.requests[name] != asked:
-                raise WireError("a second request in one session: two kinds of shares, or of seeds, unmask a ballot")
+                raise WireError("a second request in one session: answers to both could unmask a ballot")
             return before
         if len(before.requests) >= SESSIONS:
-            raise WireError(f"a session of round {session.round} beyond the {SESSIONS} that a client helps in")
+            raise WireError(f"another session of round {session.round}, expected at most {SESSIONS} of one round")
         for earlier in before.lists.values():
             if 0 < (differing := len(voters ^ set(earlier))) < session.terms.minimum:
                 raise WireError(
                     f"a second tally of round {session.round}, with voters that differ by {differing} from the first, "
-                    f"expected none or secure.minimum = {session.terms.minimum}: the difference would tell their votes"
+                    f"expected none or secure.minimum = {session.terms.minimum}: the difference reveals their votes"
                 )
         lists = {**before.lists, name: tuple(sorted(voters))}
         return Answered(session.round, {**before.requests, name: asked}, lists)

@@ -42,8 +42,8 @@ def mask_ballot(
     session, keys = read_opening(opening, terms, client)
     if (session.round, session.broadcast) != trained:
         raise WireError(
-            f"a session of round {session.round}, with another round or broadcast than this client was sent to train "
-            f"from in round {trained[0]}: the server shows clients different things"
+            f"a session of round {session.round} with another round or broadcast than this client trained on, in round "
+            f"{trained[0]}: the server shows clients different broadcasts"
         )
     if numbers_n.shape != (terms.count,):
         raise WireError(f"a ballot of shape {tuple(numbers_n.shape)}, expected {terms.count} whole numbers")
@@ -90,7 +90,7 @@ def _secrets(
 ) -> dict[int, bytes]:
     """Neighbour -> the secret that the two share."""
     if keys[client].public != key.public:
-        raise WireError(f"the server has another key of client {client} than this one: its masks would not cancel")
+        raise WireError(f"the server has a wrong key of this client, {client}: its masks would not cancel")
     witness.check(session.terms.run, keys)
     return {other: key.secret_with(keys[other].public) for other in session.neighbours[client]}
 

@@ -1,4 +1,4 @@
-"""The server sees every ballot: rules can judge them, and codecs refuse what is none."""
+"""The server sees every ballot: rules can judge ballots, and codecs refuse everything but votes."""
 
 from __future__ import annotations
 

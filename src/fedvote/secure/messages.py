@@ -125,14 +125,14 @@ def _read_opening(reading: Reading, terms: Terms, round: int, client: int) -> tu
     cohort = struct.unpack(f"<{clients}I", reading.take(4 * clients))
     session = Session(terms, round, nonce, cohort, broadcast)
     if client not in cohort:
-        raise WireError(f"a session without client {client}, whom it was sent to")
+        raise WireError(f"a session that does not include its receiver, client {client}")
     return session, {other: reading.key() for other in (client, *session.neighbours[client])}
 
 
 def _check_session(frame: bytes, session: Session) -> None:
     """WireError if the server's hash is another than the one of what this client was told."""
     if HEAD.unpack_from(frame)[5] != session.id[:16]:
-        raise WireError("the server's session is of another configuration, cohort or broadcast than it has told here")
+        raise WireError("the server's session has another configuration, cohort or broadcast than this client was sent")
 
 
 # masked ballots

@@ -1,4 +1,4 @@
-"""The contract of a secrecy: what the server may see of a round's ballots."""
+"""The contract of secrecy: how much of a round's ballots the server may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server sees the tally alone: masks hide every ballot, and cancel in the sum (Bonawitz et al., 2017)."""
+"""The server sees only the tally: masks hide every ballot, and cancel in the sum (Bonawitz et al., 2017)."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Session:
                 f"a tally of {len(voters)} ballots, expected {self.fewest} or more: two thirds of the cohort"
             )
         if not self.all_pairs and not is_connected(self.neighbours, voters):
-            raise WireError(f"{len(voters)} voters that no masks connect: their tally would fall apart into several")
+            raise WireError(f"masks do not connect all {len(voters)} voters: their tally would split into several")
 
     @property
     def planes_bytes(self) -> int:

@@ -73,7 +73,7 @@ def recover(shares: Mapping[int, int], threshold: int, is_secret: Callable[[int]
             # only if the first choice failed: comparing all shares takes longer than everything else
             others = [x for x in shares if x not in chosen] if attempt else []
             return secret, [x for x in others if combine(chosen, x) != shares[x]]
-    raise WireError(f"{len(shares)} shares of a seed do not fit its check, {threshold} at a time")
+    raise WireError(f"no {threshold} of {len(shares)} shares give a seed that matches its check")
 
 
 def _choices(xs: list[int], threshold: int) -> chain[list[int]]:

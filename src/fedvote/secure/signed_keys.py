@@ -52,7 +52,7 @@ class Witness:
         if self.roster is None:
             return
         if len({key.identity for key in keys.values()}) != len(keys):
-            raise WireError("two clients with one key of the roster: one of them is not what it says")
+            raise WireError("two clients with one key of the roster: one of them uses another client's key")
         for client, key in keys.items():
             self._check_signature(run, client, key)
 

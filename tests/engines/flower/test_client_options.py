@@ -51,8 +51,8 @@ def test_a_client_whose_files_are_there_may_start(node: str) -> None:
     ("changed", "sentence"),
     [
         ({"superlink": ""}, "--superlink is not given, expected the server's address"),
-        ({"root_certificates": "no.crt"}, "--root-certificates is no.crt, which is no file"),
-        ({"auth_supernode_private_key": "data"}, "--auth-supernode-private-key is data, which is no file"),
+        ({"root_certificates": "no.crt"}, "--root-certificates is no.crt, which is not a file"),
+        ({"auth_supernode_private_key": "data"}, "--auth-supernode-private-key is data, which is not a file"),
         ({"node_config": "data=/srv"}, "--node-config is data=/srv, expected keys with values in double quotes"),
         ({"node_config": 'data="nowhere"'}, "data in --node-config is nowhere, but there is no nowhere"),
         ({"node_config": 'data="no.py:load"'}, "data in --node-config is no.py:load, but there is no no.py"),

@@ -98,7 +98,7 @@ def test_a_clients_operator_sees_its_own_rounds_and_bytes(capsys: pytest.Capture
 
 def test_a_damaged_client_log_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("[1]\n")
-    with pytest.raises(ConfigError, match="is no client's log"):
+    with pytest.raises(ConfigError, match="is not a client's log"):
         summary(tmp_path / "log")
 
 

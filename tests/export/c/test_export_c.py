@@ -138,5 +138,5 @@ def test_accuracy_is_that_of_the_network(tmp_path: Path) -> None:
     path = export_c(network, tmp_path / "network.c").path
     assert (outputs(path, x).argmax(1) == y.numpy()).mean() == 0.8
     path.with_suffix(".h").write_text("")
-    with pytest.raises(ConfigError, match="is no header of an exported network"):
+    with pytest.raises(ConfigError, match="is not the header of an exported network"):
         outputs(path, x)

@@ -1,4 +1,4 @@
-"""The client: it answers one task by one turn of training, and one frame."""
+"""The client: it answers one task with one turn of training and one frame."""
 
 from __future__ import annotations
 

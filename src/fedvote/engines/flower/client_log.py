@@ -51,4 +51,4 @@ def _lines(file: Path) -> list[dict[str, Any]]:
             return lines
     except (OSError, ValueError, AttributeError, RecursionError):
         pass
-    raise ConfigError(f"{file} is no client's log, expected the file that `log` in the node's configuration names")
+    raise ConfigError(f"{file} is not a client's log, expected the file that `log` in the node's configuration names")

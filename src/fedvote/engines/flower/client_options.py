@@ -29,7 +29,7 @@ def check_client(options: Sequence[str], port: int) -> None:
         raise ConfigError("--superlink is not given, expected the server's address: add --superlink HOST:PORT")
     for name, content in FILES.items():
         if name in given and not Path(given[name]).is_file():
-            raise ConfigError(f"{name} is {given[name]}, which is no file, expected {content}: correct the path")
+            raise ConfigError(f"{name} is {given[name]}, which is not a file, expected {content}: correct the path")
     _check_node(given.get("--node-config", ""))
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the SuperNode does: it may just have ended

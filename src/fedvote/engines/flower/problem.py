@@ -1,4 +1,4 @@
-"""The problem: the description of a federation, the same for all clients and rounds. Each client is sent it once.
+"""The problem: the description of a federation, the same for all clients and rounds. It is sent to each client once.
 
 A client keeps the record in Flower's state. Later tasks have only its digest. A client that does not hold the record
 with this digest, because it is new or has lost it, says so and is sent the whole.

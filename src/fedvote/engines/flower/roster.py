@@ -98,7 +98,7 @@ def identity_in(file: Path) -> str:
     try:
         key = load_ssh_public_key(file.read_bytes())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"{file} is no public key ({error}): make one with `fedvote deploy key`") from error
+        raise ConfigError(f"{file} is not a public key ({error}): make one with `fedvote deploy key`") from error
     return identity_of(key)
 
 

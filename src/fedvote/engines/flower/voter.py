@@ -111,7 +111,7 @@ class Voter:
         try:
             return cast(RosterPrivateKey, load_ssh_private_key(path.read_bytes(), None))
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{path} is no private key ({error}): make one with `fedvote deploy key`") from error
+            raise ConfigError(f"{path} is not a private key ({error}): make one with `fedvote deploy key`") from error
 
     def _witness(self) -> Witness:
         if "keys" not in self.context.node_config:

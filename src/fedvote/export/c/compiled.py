@@ -32,7 +32,7 @@ def compiled(source: Path, options: Sequence[str] = ("-O2",)) -> Iterator[Answer
     header = source.with_suffix(".h").read_text(encoding="utf-8")
     count, name = re.search(r"_OUTPUTS (\d+)\n", header), re.search(r"void (\w+_run)\(", header)
     if not count or not name:
-        raise ConfigError(f"{source.with_suffix('.h')} is no header of an exported network: export it again")
+        raise ConfigError(f"{source.with_suffix('.h')} is not the header of an exported network: export it again")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "network.so"
         command = [COMPILER, "-std=c99", *options, "-shared", "-fPIC", "-o", str(library), str(source)]

@@ -1,4 +1,4 @@
-"""How drawings lie in a dataset's images, so that a page places and scales strokes alike."""
+"""Position and size of the drawings in a dataset's images, so that a page places strokes in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ends: a learning rate that falls, and a share of the sign that rises."""
+"""Endings of a run: a falling learning rate, and a rising `sign_share`."""
 
 from __future__ import annotations
 
