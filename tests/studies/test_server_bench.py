@@ -8,7 +8,7 @@ from fedvote.studies.bench import server
 
 
 def test_a_small_round_counts_every_ballot_and_is_the_simulators(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "SIDE", 20)
+    monkeypatch.setattr(server, "LAYERS", ((20, 10), (10, 20)))
     rows = server.bench(clients=[5])
     assert [row["rule"] for row in rows] == ["uniform", "camps"]
     for row in rows:
