@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import fedvote.system.huge_pages
 import fedvote.system.openmp  # noqa: F401  before torch, which the names below import
 
 if TYPE_CHECKING:
