@@ -68,7 +68,7 @@ def test_every_commit_that_a_result_file_names_is_in_the_history_or_known_to_be_
         return subprocess.run(["git", *words], cwd=RESULTS, capture_output=True, text=True, check=True).stdout
 
     if not (RESULTS.parent / ".git").exists() or git("rev-parse", "--is-shallow-repository").strip() == "true":
-        pytest.skip("this is no clone with its whole history")
+        pytest.skip("this is not a clone with its whole history")
     history = set(git("rev-list", "HEAD").split())
     named = {each for file in RESULTS.rglob("*.json") for each in commits_in(json.loads(file.read_text()))}
     assert {each for each in named if each not in history} == ABSENT
