@@ -204,3 +204,23 @@ def test_two_clients_with_one_innovation_in_a_layer_where_nobody_else_has_any_st
         memory = verdict.memory
         assert torch.equal(verdict.soft_K, torch.ones(N))
     assert memory["front"].abs().max() < 1000
+
+
+def test_pairs_of_ballots_without_innovations_are_not_remembered_and_hide_no_trio() -> None:
+    rule, memory, idle = Camps(), Camps().init(N), [0, 1, 2]
+    for round in range(1, 4):
+        votes_ND = cast(TRIO, FRONT, round)
+        votes_ND[idle] = round_by_shared_random(SOFT.expand(3, -1), BINARY, [Key(0, round, client) for client in idle])
+        verdict = rule.judge(memory, ballots(votes_ND, range(N), BINARY, LAYERS), Key(0, round))
+        memory = verdict.memory
+    assert not memory["together"][idle].any() and not memory["together"][:, idle].any()
+    assert (verdict.soft_K == 0).nonzero()[:, 0].tolist() == list(TRIO)
+
+
+@pytest.mark.parametrize("group", [(3, 8, 20), ()])
+def test_clients_that_nobody_has_met_are_no_clique_and_hide_none(group: tuple[int, ...]) -> None:
+    memory = planted(31, group)
+    for name in ("front", "back", "together"):
+        memory[name][[5, 6]] = 0
+        memory[name][:, [5, 6]] = 0
+    assert found(memory, 3) == (list(group) or None)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import State
-from fedvote.reputation.ballot_lines import common_counts, cosines
+from fedvote.reputation.ballot_lines import common_counts, cosines, sum_of_work
 from fedvote.reputation.innovations import Part
 from fedvote.reputation.opposition import MOST_CLIENTS, pair_sums
 
@@ -49,8 +49,14 @@ def no_kinship(clients: int) -> State:
 
 
 def kinship(memory: State, clients_n: Tensor, found: Sequence[Part], stay: Tensor) -> State:
-    """The memory of pairs after a round; `stay`: the rows of the clients."""
+    """The memory of pairs after a round; `stay`: the rows of the clients.
+
+    A ballot without innovations agrees with nobody. Its pairs are not remembered: their equal values would make the
+    spread of all pairs small.
+    """
     front = [part for part in found if not part.last]
+    worked_n = sum_of_work(found)[stay, 0] > 0
+    clients_n, stay = clients_n[worked_n.to(clients_n.device)], stay[worked_n]
     if not front or len(stay) < 3 or not memory["front"].shape[1]:
         return {name: memory[name] for name in ("front", "back", "together")}
     back_nn = cosines(common_counts([part for part in found if part.last])[stay][:, stay])
@@ -73,8 +79,11 @@ def clique(memory: State, clients_n: Tensor, most: int) -> Tensor | None:
     front_p, back_p, together_p = (memory[name][pairs].double().cpu() for name in ("front", "back", "together"))
     if together_p.median() < sum(KEPT**age for age in range(FEWEST_ROUNDS)) - 1e-3:
         return None
+    met_p = together_p > 0  # of the other pairs nothing is known, so that nothing is unusual
+    z_p = torch.zeros_like(front_p)
+    z_p[met_p] = deviations_beside(front_p[met_p] / together_p[met_p], back_p[met_p] / together_p[met_p])
     z_nn = torch.zeros((len(clients_n), len(clients_n)), dtype=torch.float64)
-    z_nn[first, second] = deviations_beside(front_p / together_p, back_p / together_p)
+    z_nn[first, second] = z_p
     z_nn = z_nn + z_nn.T
     score, members = tightest_group(z_nn, most)
     others = torch.ones(len(z_nn), dtype=torch.bool).index_fill(0, members, False)
