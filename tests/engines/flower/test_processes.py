@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -13,12 +14,21 @@ from pathlib import Path
 import pytest
 
 from fedvote.engines.flower.local_federation import LocalFederation
-from fedvote.engines.flower.processes import Processes
+from fedvote.engines.flower.processes import Processes, alive
 
 PARENT = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(child.pid, flush=True)
+time.sleep(600)
+"""
+LATE_CHILD = """
+import signal, subprocess, sys, time
+def end(*_):
+    print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid, flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
 time.sleep(600)
 """
 STUBBORN = (
@@ -35,13 +45,6 @@ def start(programs: Processes, code: str) -> int:
     return process.pid
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_whatever_goes_wrong_programs_and_their_children_end(error: type[BaseException], tmp_path: Path) -> None:
     with pytest.raises(error), Processes(tmp_path) as programs:
@@ -49,10 +52,25 @@ def test_whatever_goes_wrong_programs_and_their_children_end(error: type[BaseExc
         pids.append(int(programs.log("program").read_text()))
         assert all(alive(pid) for pid in pids)
         raise error
-    limit = time.monotonic() + 10
-    while any(alive(pid) for pid in pids) and time.monotonic() < limit:
-        time.sleep(0.05)
     assert not any(alive(pid) for pid in pids)
+
+
+def test_a_child_that_is_born_while_its_parent_ends_ends_too(tmp_path: Path) -> None:
+    with Processes(tmp_path) as programs:
+        start(programs, LATE_CHILD)
+    ready, child = programs.log("program").read_text().split()
+    assert ready == "ready" and not alive(int(child))
+
+
+def test_who_has_ended_and_was_not_asked_how_is_not_alive() -> None:
+    assert alive(os.getpid())
+    ended = subprocess.Popen(["true"])
+    limit = time.monotonic() + 30
+    while alive(ended.pid) and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert Path(f"/proc/{ended.pid}/stat").exists() and not alive(ended.pid)
+    ended.wait()
+    assert not alive(ended.pid)
 
 
 def test_nothing_is_needed_to_find_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,11 +79,7 @@ def test_nothing_is_needed_to_find_children(tmp_path: Path, monkeypatch: pytest.
     with Processes(tmp_path) as programs:
         pids = [start(programs, PARENT), int(programs.log("program").read_text())]
         assert all(alive(pid) for pid in pids)
-    assert not alive(pids[0])
-    limit = time.monotonic() + 10
-    while alive(pids[1]) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not alive(pids[1])
+    assert not any(alive(pid) for pid in pids)
 
 
 def test_who_is_interrupted_twice_still_stops_everything(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from fedvote.engines.flower.certificates import make_certificates, make_key
 from fedvote.engines.flower.client import take_turn
 from fedvote.engines.flower.local_federation import JOB, SUPERLINK, LocalFederation, free_port, node_name
 from fedvote.engines.flower.problem import receive_problem
-from fedvote.engines.flower.processes import descendants
+from fedvote.engines.flower.processes import alive, descendants
 from fedvote.engines.flower.replies import Ballot, reply_message
 from fedvote.engines.flower.tasks import read_task
 from fedvote.engines.simulate import Simulation
@@ -238,4 +238,4 @@ def test_one_command_starts_a_federation_and_stops_all_of_it_when_interrupted(tm
     finally:
         process.kill()
     assert process.returncode == 130 and "all programs are stopped" in said.read_text(), said.read_text()
-    assert len(started) >= 4 and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in started)
+    assert len(started) >= 4 and not any(alive(pid) for pid in started)

@@ -59,7 +59,7 @@ class Processes:
         process.wait()
 
     def stop(self, *names: str, patience: float = 10.0) -> None:
-        """Ask programs to end; after `patience` seconds, kill them and all their children."""
+        """Ask programs to end; after `patience` seconds, kill them. All their children have ended on return, too."""
         processes = [self.running[name] for name in names]
         children = [pid for process in processes for pid in descendants(process.pid)]
         for name, process in zip(names, processes, strict=True):
@@ -69,11 +69,15 @@ class Processes:
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, limit - time.monotonic()))
-        for pid in children:
+        left = {*children, *_of_sessions([process.pid for process in processes])}  # some were born since
+        for pid in left:
             _signal(pid, signal.SIGKILL)
         for process in processes:
             process.kill()  # harmless if it has ended: Popen checks first
             process.wait()
+        limit = time.monotonic() + patience
+        while any(map(alive, left)) and time.monotonic() < limit:  # the system takes a moment to end them
+            time.sleep(0.01)
 
     def tail(self, name: str, lines: int = 15) -> str:
         """The end of a log."""
@@ -110,15 +114,41 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def alive(pid: int) -> bool:
+    """Whether a process runs. One that has ended, and whose parent has not asked how, does not."""
+    if Path("/proc/self/stat").exists():
+        return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent, group, session and so on of a process, from /proc; empty if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return []
+    return text[text.rindex(")") + 1 :].split()  # pid (name) state parent group session
+
+
+def _processes() -> list[int]:
+    return [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+
+
+def _of_sessions(sessions: Sequence[int]) -> list[int]:
+    """The processes of these sessions, also those whose parents have ended; none where there is no /proc."""
+    return [pid for pid in _processes() if len(stat := _stat(pid)) > 3 and int(stat[3]) in sessions]
+
+
 def _parents() -> dict[int, int]:
     """Process id -> its parent's, from /proc or else from ps; empty if there is neither."""
     if Path("/proc/self/stat").exists():
-        parents = {}
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):  # it has ended since
-                text = stat.read_text(errors="replace")
-                parents[int(stat.parent.name)] = int(text[text.rindex(")") + 1 :].split()[1])  # pid (name) state ppid
-        return parents
+        return {pid: int(stat[1]) for pid in _processes() if (stat := _stat(pid))}
     try:
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
