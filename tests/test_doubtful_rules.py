@@ -11,7 +11,7 @@ from fedvote import Doubt
 from fedvote.engines.simulate import simulate
 from fedvote.influence import Agreement
 from fedvote.methods import FedVote
-from fedvote.reputation import Camps, Cut
+from fedvote.reputation import Camps, Cut, OracleCut
 from tests.toy import dataset, module
 
 
@@ -37,6 +37,13 @@ def test_attackers_with_half_of_the_votes_are_a_doubt_where_a_rule_trusts_the_ma
     team: dict[str, Any] = {"clients": 6, "attack": "inverse", "hostile": hostile}
     assert doubts(FedVote(reputation=Camps()), **team) == said * warned
     assert doubts(FedVote(reputation=Camps()), **team, oracle=True) == doubts(FedVote(), **team) == []
+
+
+def test_a_yardstick_that_is_told_another_number_of_attackers_is_a_doubt() -> None:
+    team: dict[str, Any] = {"clients": 6, "attack": "inverse", "hostile": 2}
+    (said,) = doubts(FedVote(reputation=OracleCut()), **team)
+    assert said.startswith("attackers of OracleCut is 0, but hostile is 2: ")
+    assert doubts(FedVote(reputation=OracleCut(attackers=2)), **team) == []
 
 
 def test_more_levels_than_equal_votes_have_are_a_doubt() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fedvote
+from fedvote.attacks import Attack, Seen
 from fedvote.cli import main
+from fedvote.core import Message
 from fedvote.secure import SecureTally
 from tests.toy import dataset, module
 
@@ -18,7 +21,7 @@ from tests.toy import dataset, module
 @pytest.mark.parametrize(
     ("knobs", "words"),
     [
-        ({"attack": "inverse"}, "attack is Inverse, but hostile is 0: nobody attacks"),
+        ({"attack": "inverse"}, "attack is inverse, but hostile is 0: nobody attacks"),
         ({"hostile": 2}, "hostile is 2, but there is no attack"),
         ({"oracle": True}, "oracle is true, but hostile is 0"),
         ({"epochs": 1.0, "steps": 7}, "epochs is 1, so that steps = 7 is not used"),
@@ -30,11 +33,24 @@ def test_a_program_is_warned(knobs: dict[str, Any], words: str) -> None:
     assert len(caught) == 1
 
 
+@dataclass(frozen=True)
+class Misspelt(Attack):
+    def tampr(self, seen: Seen) -> Message:
+        return seen.own
+
+
+def test_an_attack_that_changes_nothing_is_a_doubt() -> None:
+    with pytest.warns(fedvote.Doubt, match="Misspelt has no poison_examples, poison or tamper") as caught:
+        fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, attack=Misspelt(), hostile=2)
+    assert len(caught) == 1
+
+
 def test_a_plain_run_raises_no_doubt() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8)
         fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, attack="inverse", hostile=2)
+        fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, attack="backdoor")  # measures its trigger
 
 
 def test_the_command_line_says_it_once_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +60,7 @@ def test_the_command_line_says_it_once_in_a_sentence(tmp_path: Path, capsys: pyt
         main(["run", "quickstart", "--out", str(tmp_path / "run"), *settings])
     said = capsys.readouterr().err
     assert stop.value.code == 0
-    assert said.count("fedvote: attack is Inverse, but hostile is 0: nobody attacks\n") == 1
+    assert said.count("fedvote: attack is inverse, but hostile is 0: nobody attacks\n") == 1
     assert "UserWarning" not in said and "Doubt" not in said
 
 

@@ -95,6 +95,15 @@ def models(part: object, given: Any, D: int, F: int) -> None:
             refuse(part, "models", f"{kind(weights)} as {name!r}", f"Weights of {D} voted and {F} float ones")
 
 
+def soft_votes(part: object, given: Any, right_D: Tensor) -> Tensor:
+    """The next soft vote, by a bound on influence: finite floats, one a weight."""
+    if not isinstance(given, Tensor) or given.shape != right_D.shape or not given.is_floating_point():
+        refuse(part, "__call__", form(given) if isinstance(given, Tensor) else kind(given), form(right_D))
+    if not given.isfinite().all():
+        refuse(part, "__call__", "soft votes that are NaN or infinite", "finite numbers")
+    return given
+
+
 def codecs(part: object, function: str, given: Any) -> None:
     if not isinstance(given, Mapping):
         refuse(part, function, kind(given), "a dict of codecs by the names of tensors")

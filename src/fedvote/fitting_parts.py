@@ -179,6 +179,7 @@ def doubts_about_rule(plan: Plan, method: Method) -> Iterator[str]:
         yield f"a round has {plan.cohort} clients: {name} needs {rule.fewest} or more to find a forged ballot"
     if 2 * hostile >= clients and not plan.federation.oracle:
         yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"
+    yield from rule.doubts(hostile)
 
 
 def check_frozen(method: Method, network: Network) -> None:

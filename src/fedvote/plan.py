@@ -165,10 +165,15 @@ class Plan:
     def doubts(self) -> Iterator[str]:
         """A sentence for every setting that can run, but is probably a mistake."""
         hostile, attack = self.federation.hostile, type(self.attack)
-        if attack is not Nothing and not hostile:
-            yield f"attack is {attack.__name__}, but hostile is 0: nobody attacks"
+        called = {kind: name for name, kind in ATTACKS.items()}.get(attack, attack.__name__)
+        tests_trigger = attack.triggered is not Attack.triggered  # also of a network that nobody attacked
+        if attack is not Nothing and not hostile and not tests_trigger:
+            yield f"attack is {called}, but hostile is 0: nobody attacks"
         if attack is Nothing and hostile and not self.federation.oracle:
             yield f"hostile is {hostile}, but there is no attack: hostile clients vote honestly"
+        harms = ("poison_examples", "poison", "tamper")
+        if attack is not Nothing and hostile and all(getattr(attack, name) is getattr(Attack, name) for name in harms):
+            yield f"{called} has no poison_examples, poison or tamper: hostile clients vote honestly"
         if self.federation.oracle and not hostile:
             yield "oracle is true, but hostile is 0: nobody is left out"
         if self.local.epochs and self.local.steps != LocalTraining.steps:

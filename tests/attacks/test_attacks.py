@@ -74,6 +74,18 @@ def test_inverse_turns_signs_round_once_whatever_scales_them() -> None:
 def test_label_flip_mirrors_the_classes() -> None:
     labels = torch.tensor([[0, 9, 4], [1, 5, 8]])
     assert LabelFlip().poison(labels, 10, KEYS).tolist() == [[9, 0, 5], [8, 4, 1]]
+    assert LabelFlip().poison(torch.arange(5), 5, KEYS).tolist() == [4, 3, 2, 1, 0]
+
+
+def test_label_flip_of_few_classes_leaves_the_others() -> None:
+    labels = torch.arange(10)
+    assert LabelFlip(swaps=1).poison(labels, 10, KEYS).tolist() == [9, *range(1, 9), 0]
+    assert LabelFlip(swaps=99).poison(labels, 10, KEYS).tolist() == LabelFlip().poison(labels, 10, KEYS).tolist()
+    drawn, all_drawn = (LabelFlip("random", swaps).poison(labels, 10, KEYS) for swaps in (2, 0))
+    changed = drawn != labels
+    assert int(changed.sum()) == 4 and torch.equal(drawn[changed], all_drawn[changed])
+    with pytest.raises(ConfigError, match="swaps is -1, expected a number of pairs"):
+        LabelFlip(swaps=-1)
 
 
 @pytest.mark.parametrize("classes", [2, 5, 10])

@@ -9,7 +9,18 @@ import tomllib
 import pytest
 import torch
 
-from fedvote.attacks import ATTACKS, Attack, Colluders, InnerProduct, Insider, Inverse, LabelFlip, MinMax, Random
+from fedvote.attacks import (
+    ATTACKS,
+    Attack,
+    Colluders,
+    InnerProduct,
+    Insider,
+    Inverse,
+    LabelFlip,
+    LateLabels,
+    MinMax,
+    Random,
+)
 from fedvote.core import Message
 from fedvote.method import Method
 from fedvote.methods import FedAvg, FedVote, SignSGD
@@ -27,6 +38,7 @@ VARIANTS: dict[str, Attack] = {
     "min-max std strongest": MinMax("std", "strongest"),
     "min-max sign": MinMax("sign"),
     "insider strongest": Insider("strongest"),
+    "late-labels": LateLabels(starts=1),  # before, it does nothing
 }
 EVERY = {name: kind() for name, kind in ATTACKS.items()} | VARIANTS
 HONEST, HOSTILE = {0, 2, 4}, {1, 3}
@@ -49,6 +61,8 @@ def test_an_attack_says_what_it_knows(attack: Attack) -> None:
     about = sys.modules[type(attack).__module__].__doc__ or ""
     assert "Knows " in about
     assert attack.omniscient == ("Knows every honest message" in about)
+    if not hasattr(attack, "intention") and not hasattr(attack, "first"):  # made of others, which say it themselves
+        assert attack.draws == ("random number" in about.partition("Knows ")[2])
 
 
 def test_an_attack_goes_through_toml_and_pickle_unchanged(attack: Attack) -> None:
@@ -95,8 +109,9 @@ def test_who_is_not_omniscient_sends_the_same_whatever_others_send(attack: Attac
     )
     assert all(forged[client] == frames[client] != again[client] == others[client] for client in HONEST)
     same = all(forged[client] == again[client] for client in HOSTILE)
-    passes_nothing = isinstance(attack, Insider) and all(forged[client] == frames[client] for client in HOSTILE)
-    assert same != (attack.omniscient and not passes_nothing)
+    may_be_honest = isinstance(attack, Insider | LateLabels)  # if no flip passes; if it has little to hide
+    honest = may_be_honest and all(forged[client] == frames[client] for client in HOSTILE)
+    assert same != (attack.omniscient and not honest)
 
 
 def test_where_nobody_is_honest_attackers_go_by_themselves(attack: Attack) -> None:

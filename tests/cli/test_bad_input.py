@@ -14,6 +14,8 @@ from tests.cli.command import SMALL, Command, Refusal
     ("setting", "sentence"),
     [
         ("round=3", "has no key 'round'; known: seed, rounds"),
+        ("hostile=3", "did you mean federation.hostile?"),
+        ("influence=capped", "did you mean method.influence?"),
         ("local.passes=3", "local has no key 'passes'; known: steps, batch, epochs"),
         ("method.rate=3", "method 'fedvote' has no key 'rate'; known: lr"),
         ("method.optimizer_options.rho=3", "Adam has no option rho; known: amsgrad"),

@@ -60,7 +60,7 @@ def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> 
 
 def test_what_is_probably_not_meant_is_said(fedvote: Command) -> None:
     alone = fedvote("run", *SMALL, "--set", "attack=inverse", "--out", "a")
-    assert alone.code == 0 and "attack is Inverse, but hostile is 0: nobody attacks" in alone.err
+    assert alone.code == 0 and "attack is inverse, but hostile is 0: nobody attacks" in alone.err
     tame = fedvote("run", *SMALL, "--set", "federation.hostile=1", "--out", "b")
     assert tame.code == 0 and "hostile is 1, but there is no attack" in tame.err
     both = fedvote("run", *SMALL, "--set", "federation.hostile=1", "--set", "attack=inverse", "--out", "c")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from torch import Tensor
 
 from fedvote.errors import ConfigError
 from fedvote.influence import INFLUENCES, Agreement, Capped, Influence, Trimmed, Unbounded
@@ -49,6 +52,32 @@ def test_the_deployed_network_is_bounded_as_well() -> None:
     state["level"] = torch.full_like(state["level"], 100)
     assert merge(free, state, votes, range(3), Key(0, 1))["plurality"].tolist() == [1, 1, 1]
     assert merge(bound, state, votes, range(3), Key(0, 1))["plurality"].tolist() == [-1, -1, -1]
+
+
+@dataclass(frozen=True)
+class Short(Influence):
+    def __call__(self, before_D: Tensor, mean_D: Tensor, ballots: float) -> Tensor:
+        return mean_D[:2]
+
+
+@dataclass(frozen=True)
+class ByZero(Influence):
+    def __call__(self, before_D: Tensor, mean_D: Tensor, ballots: float) -> Tensor:
+        return mean_D / 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (Short(), r"Short.__call__ gives torch.float32 of shape \(2,\), expected torch.float32 of shape \(3,\)"),
+        (ByZero(), "ByZero.__call__ gives soft votes that are NaN or infinite, expected finite numbers"),
+    ],
+)
+def test_what_a_bound_of_your_own_gives_is_checked(bound: Influence, words: str) -> None:
+    method, votes = FedVote(influence=bound), {"votes": torch.ones(3, 3, dtype=torch.int8)}
+    state = method.init(three_weights(), 3)
+    with pytest.raises(ConfigError, match=words):
+        merge(method, state, votes, range(3), Key(0, 1))
 
 
 def test_a_bound_that_bounds_nothing_changes_only_the_grid() -> None:

@@ -31,6 +31,15 @@ def test_the_facts_name_the_attack_and_the_rule(make_run: MakeRun) -> None:
     assert "<dt>attack</dt>" not in report(make_run()) and "<dt>rule</dt>" not in report(make_run())
 
 
+def test_the_facts_name_a_bound_on_influence(make_run: MakeRun) -> None:
+    folder = make_run()
+    config = folder / "config.toml"
+    before = config.read_text()
+    for name, there in (("unbounded", False), ("agreement", True)):
+        config.write_text(before + f'[method.influence]\nname = "{name}"\n')
+        assert (f"<dt>bound on influence</dt><dd>{name}</dd>" in report(folder)) == there
+
+
 def test_hostile_clients_whose_attack_is_not_known_are_named_in_words(make_run: MakeRun) -> None:
     page = report(make_run(hostile=2))
     assert "an attack that is not known by 2 clients" in page and "None" not in page

@@ -50,6 +50,18 @@ def test_a_sleeper_loses_its_vote_when_it_wakes_and_earns_it_back_when_it_repent
         torch.testing.assert_close(w[:10], torch.full((10,), 1 - missing * 0.8**since))
 
 
+@SEEDS
+def test_clients_that_turn_to_wrong_labels_after_many_honest_rounds_are_left_out_at_once(seed: int) -> None:
+    """What they agreed on in all rounds before does not hide them: the round alone is enough."""
+    rows, memory = range(12), Camps().init(N)
+    for round in range(1, 8):
+        verdict = judged(memory, attacked(honest, rows, round, seed), range(N), round, seed)
+        memory = verdict.memory
+        assert bool((verdict.soft_K == 1).all())
+    verdict = judged(memory, attacked(None, rows, 8, seed), range(N), 8, seed)
+    assert verdict.soft_K.tolist() == [0] * 12 + [1] * 19
+
+
 def test_reputation_is_the_majority_in_a_cohort_of_attackers() -> None:
     """20 honest and 11 hostile clients; once known, 7 of them are no majority against 4 honest ones."""
     hostile, memory = range(20, N), Camps().init(N)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedvote.aggregate.aggregate import Aggregate, refuse_unequal
-from fedvote.aggregate.blocks import squared_distances
+from fedvote.aggregate.blocks import blocks, squared_distances
 from fedvote.aggregate.trimmed_mean import TrimmedMean
 from fedvote.errors import ConfigError
 
@@ -39,6 +39,6 @@ class NearestNeighbourMixing(Aggregate):
         self.check(K := len(rows_KD))
         nearest_Kn = squared_distances(rows_KD, rows_KD).argsort(dim=1, stable=True)[:, : K - self.byzantine]
 
-        # y_k = 1 / (K - f) sum over the K - f nearest j of x_j
-        mixed_KD = torch.stack([rows_KD[nearest_n].mean(0) for nearest_n in nearest_Kn])
-        return TrimmedMean(self.byzantine)(mixed_KD, weights_K)
+        # y_k = 1 / (K - f) sum over the K - f nearest j of x_j; some columns at a time, for both steps
+        mixed = (torch.stack([rows_Kd[nearest_n].mean(0) for nearest_n in nearest_Kn]) for rows_Kd in blocks(rows_KD))
+        return torch.cat([TrimmedMean(self.byzantine)(mixed_Kd, weights_K) for mixed_Kd in mixed])

@@ -15,6 +15,7 @@ from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
 from fedvote.attacks.ladder import Ladder
+from fedvote.attacks.late_labels import LateLabels
 from fedvote.attacks.layer import Layer
 from fedvote.attacks.low_agreement import LowAgreement
 from fedvote.attacks.min_max import MinMax
@@ -35,6 +36,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "part-time": PartTime,
     "idle": Idle,
     "team": Team,
+    "late-labels": LateLabels,
     "backdoor": Backdoor,
     "rotated": Rotated,
 }
@@ -55,6 +57,7 @@ __all__ = [
     "Inverse",
     "LabelFlip",
     "Ladder",
+    "LateLabels",
     "Layer",
     "LowAgreement",
     "MinMax",

@@ -1,4 +1,4 @@
-"""Disagreeing copycats: copy only votes that disagree with their sender's random numbers. Knows every honest message.
+"""Disagreeing copycats: copy votes that oppose their sender's numbers. Knows every honest message and random number.
 
 A server can draw the numbers by which a client rounds, and a vote that agrees with them shows whose it is. These
 copycats leave such votes alone. They copy the others: the victim's rounding of the broadcast says -1 and its vote +1,

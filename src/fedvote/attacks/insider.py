@@ -1,4 +1,4 @@
-"""Insider: as much harm as the reputation rule lets pass. Knows every honest message, and the rule itself.
+"""Insider: as much harm as the reputation rule lets pass. Knows every honest message and random number, and the rule.
 
 Each attacker trains and votes honestly, except on some weights, the same for all attackers. There it votes against the
 honest plurality. The attackers find the number of these weights by trial: they run the server's rule on the round's

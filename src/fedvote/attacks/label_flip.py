@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedvote.attacks.attack import Attack
 from fedvote.contracts import check_choices
+from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
 Pairs = Literal["mirror", "random"]
@@ -19,16 +20,22 @@ Pairs = Literal["mirror", "random"]
 @dataclass(frozen=True)
 class LabelFlip(Attack):
     pairs: Pairs = "mirror"  # y -> C - 1 - y; or "random": random pairs of classes, the same for all attackers
+    swaps: int = 0  # number of pairs that are swapped, the first ones; 0: all
 
     def __post_init__(self) -> None:
         check_choices(self)
+        if self.swaps < 0:
+            raise ConfigError(f"swaps is {self.swaps}, expected a number of pairs of classes, or 0 for all")
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
-        if self.pairs == "mirror" or not keys:
-            # y -> C - 1 - y
-            return classes - 1 - labels_HB
-        order = torch.randperm(classes, generator=Key(keys[0].seed).torch("label pairs"))
-        partner = torch.arange(classes)
         half = classes // 2
-        partner[order[:half]], partner[order[half : 2 * half]] = order[half : 2 * half], order[:half]
+        order = torch.arange(classes)
+        if self.pairs == "random" and keys:
+            order = torch.randperm(classes, generator=Key(keys[0].seed).torch("label pairs"))
+            order = torch.cat([order[:half], order[half:].flip(0)])
+
+        # y -> C - 1 - y, in this order of the classes
+        swapped = min(self.swaps or half, half)
+        first, last, partner = order[:swapped], order.flip(0)[:swapped], torch.arange(classes)
+        partner[first], partner[last] = last, first
         return partner.to(labels_HB.device)[labels_HB]

@@ -16,4 +16,6 @@ def not_a_ballot(x: Tensor, count: int, alphabet: Sequence[int]) -> WireError:
     if x.shape == (count,) and missing:
         return UnwritableError(f"{missing} of {count} weights are not numbers after training, so there is no ballot")
     values = ", ".join(f"{value:+d}" if value else "0" for value in alphabet)
-    return WireError(f"a tensor of shape {tuple(x.shape)} is not {count} votes of {values}")
+    others = [f"{float(value):g}" for value in x.unique() if value not in alphabet] if x.shape == (count,) else []
+    what = f"with {', '.join(others[:3])} in it" if others else f"of shape {tuple(x.shape)}"
+    return WireError(f"a tensor {what} is not {count} votes of {values}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fedvote import contracts
 from fedvote.core import State
 from fedvote.methods.late_votes import LateVotes, with_late
 from fedvote.quantize import THRESHOLD, Alphabet, clip, plurality, round_by_shared_random, soft_vote, tally, to_level
@@ -84,7 +85,9 @@ def moved(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
         soft_D = soft_D.clamp(-1, 1)
     if method.bounds:
         weight_K = counted.weights
-        soft_D = method.influence(method.soft(state), soft_D, float(weight_K.sum().square() / weight_K.square().sum()))
+        ballots = float(weight_K.sum().square() / weight_K.square().sum())
+        given = method.influence(method.soft(state), soft_D, ballots)
+        soft_D = contracts.soft_votes(method.influence, given, soft_D)
     if method.carries:
         # s^(k+1) = 2 p^(k+1) - 1 + r^(k), with r^(k) the rest that the last broadcast's rounding left out
         soft_D = clip(soft_D + state["carried"], method.p_min)

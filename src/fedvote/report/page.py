@@ -54,9 +54,15 @@ def facts(runs: Sequence[Run]) -> Html:
         facts["attack"] = in_common([hostile(run) for run in runs])
     if any(run.hostile or record.get("vote_weight") for run in runs for record in run.rounds[:1]):
         facts["rule"] = in_common([rule(run) for run in runs])
+    if any(bound(run) != "unbounded" for run in runs):
+        facts["bound on influence"] = in_common([bound(run) for run in runs])
     if any(run.setting("data", "validation") for run in runs):
         facts["evaluated on"] = in_common([evaluated_on(run) for run in runs])
     return fact_list(facts)
+
+
+def bound(run: Run) -> object:
+    return run.setting("method", "influence", "name") or "unbounded"
 
 
 def partition(run: Run) -> str:

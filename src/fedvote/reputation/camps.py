@@ -9,8 +9,8 @@ out, with all their votes, in this order:
   more lines, the wider the gap has to be. The test repeats: attackers can be of many kinds;
 - conspirators: ballots that agree with all others far more than the majority's do, on the same lines. Honest clients
   learn from different examples. Attackers who push all the same weights agree with each other more than that;
-- opponents (opposition.py): the smaller of two camps that pull against each other, round after round. If the members
-  of the larger one have robbed some of their own of their votes, they are left out instead;
+- opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one. If the
+  members of the larger one have robbed some of their own of their votes, they are left out instead;
 - cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
@@ -22,7 +22,7 @@ others stands beside theirs. docs/byzantine.md says what this assumes and what b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import ClassVar
 
@@ -45,7 +45,7 @@ SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding error
 KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
 ALWAYS = 1 - 1e-6  # share of rounds as an opponent that no longer grows, by the rounding of float32
 FORGED = "the ballot looks forged, copied or coordinated"
-OPPOSED = "the votes pull against the majority, round after round"
+OPPOSED = "the votes pull against the majority"
 CLIQUE = "the votes agree with those of a few others alone, as if they shared a backdoor"
 
 
@@ -84,9 +84,9 @@ class Camps(Reputation):
         found = [part.jumps_alone() for part in found]  # neither are counts of pairs
         memory = memory | remembered(memory, rows, alike_nn)
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
-        del alike_nn
         known_n = memory["opposed"][rows].cpu() > KNOWN
-        inside = self.unopposed(found, stay, pairs, known_n)
+        inside = self.unopposed(found, stay, pairs, alike_nn, known_n)
+        del alike_nn
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         alone = self.alone(memory, rows, inside, len(clients_K))
         inside = inside[~torch.isin(inside, alone)]
@@ -134,14 +134,15 @@ class Camps(Reputation):
             stay = stay[camp]
         return stay, half
 
-    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, known_n: Tensor) -> Tensor:
-        """Which of the staying ballots are the majority, if a minority pulls against it."""
+    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, alike_nn: Tensor, known_n: Tensor) -> Tensor:
+        """Which of the staying ballots are the majority, if a minority pulls against it, over rounds or in this one."""
         inside = torch.arange(len(stay))
         still_n = still_opposed(pairs.alike_nn, known_n)
         if pairs.outnumber(inside[~still_n], inside[still_n]):
             inside = inside[~still_n]
-        while (camp := opposed_camp(pairs, inside)) is not None:
-            inside = self.honest_side(found, stay, inside, camp, pairs)
+        for each in (pairs, replace(pairs, alike_nn=alike_nn)):  # the round alone, too: clients can turn suddenly
+            while (camp := opposed_camp(each, inside)) is not None:
+                inside = self.honest_side(found, stay, inside, camp, each)
         return inside
 
     def alone(self, memory: State, rows: Tensor, inside: Tensor, ballots: int) -> Tensor:

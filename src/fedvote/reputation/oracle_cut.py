@@ -5,6 +5,7 @@ It emulates how the paper's authors ran their rule. The votes of all clients are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +26,12 @@ class OracleCut(Cut):
         if not 0 <= self.attackers < clients:
             raise ConfigError(f"attackers is {self.attackers}, expected 0 to {clients - 1}, as in federation.hostile")
         return super().init(clients)
+
+    def doubts(self, hostile: int) -> Sequence[str]:
+        told = (
+            f"attackers of OracleCut is {self.attackers}, but hostile is {hostile}: it is told wrong clients, or none"
+        )
+        return (told,) if self.attackers != hostile else ()
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
         """Reputations by a plurality in which each honest client has one vote and a hostile one none."""

@@ -84,6 +84,10 @@ class Reputation(ABC):
         """Why the round between these two memories gave these clients no weight: client -> a clause for people."""
         return dict.fromkeys(left_out, f"{type(self).__name__} gave the ballot no weight")
 
+    def doubts(self, hostile: int) -> Sequence[str]:
+        """A sentence for every setting that does not fit so many hostile clients, and is probably a mistake."""
+        return ()
+
     def heads(self, ballots: Ballots) -> Tensor:
         """(K,) ones: one client, one vote."""
         return torch.ones(len(ballots), device=ballots.device)

@@ -77,7 +77,7 @@ def build(cls: type, table: Any, where: str = "", base: Any = None) -> Any:
         if key not in fields:
             raise ConfigError(
                 f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}"
-                f"{did_you_mean(key, fields)}"
+                f"{_one_level_down(key, fields) or did_you_mean(key, fields)}"
             )
         slot, kind = fields[key]
         path = f"{where}.{key}" if where else key
@@ -98,6 +98,13 @@ def build(cls: type, table: Any, where: str = "", base: Any = None) -> Any:
     if missing:
         raise ConfigError(f"{where} needs {', '.join(missing)}: set it, or give it a default in the class")
     return cls(**values)
+
+
+def _one_level_down(key: str, fields: Mapping[str, tuple[dataclasses.Field[Any], Any]]) -> str:
+    """The end of a sentence about a key that belongs into a table inside; empty if none has it."""
+    inside = {name: type(default_of(slot)) for name, (slot, _) in fields.items()}
+    paths = [f"{name}.{key}" for name, kind in inside.items() if is_table_class(kind) and key in fields_of(kind)]
+    return f"; did you mean {' or '.join(paths)}?" if paths else ""
 
 
 def _required(slot: dataclasses.Field[Any]) -> bool:
@@ -131,7 +138,8 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
     """The class of this name, from a registry or the user's own file; ConfigError if methods are missing."""
     kind = as_class(find(registry, name, where), base)
     if not (isinstance(kind, type) and issubclass(kind, base)):
-        raise ConfigError(f"{where} {name!r} is not a {base.__name__}; known: {', '.join(registry)}")
+        a = "an" if base.__name__[0] in "AEIO" else "a"
+        raise ConfigError(f"{where} {name!r} is not {a} {base.__name__}; known: {', '.join(registry)}")
     if inspect.isabstract(kind):
         missing = [member for member in dir(kind) if getattr(getattr(kind, member), "__isabstractmethod__", False)]
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")

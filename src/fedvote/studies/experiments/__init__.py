@@ -40,6 +40,7 @@ from fedvote.studies.experiments.hostile_digits import (
     HOSTILE_DIGITS,
     INFLUENCE_DIGITS,
     RULES_DIGITS,
+    UNEVEN_DIGITS,
 )
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.one_vote import LEMMA_1
@@ -81,6 +82,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "backdoor-cifar10": BACKDOOR_CIFAR10,
     "hostile-cifar10": HOSTILE_CIFAR10,
     "honest-digits": HONEST_DIGITS,
+    "uneven-digits": UNEVEN_DIGITS,
     "influence-digits": INFLUENCE_DIGITS,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,

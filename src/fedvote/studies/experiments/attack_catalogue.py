@@ -26,6 +26,19 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         "mirrored": ("attack=label-flip",),
         "random pairs": ("attack=label-flip", "attack.pairs=random"),
     },
+    "label-flip of few": {
+        "one pair of classes": ("attack=label-flip", "attack.swaps=1"),
+        "two pairs": ("attack=label-flip", "attack.swaps=2"),
+        "a random pair": ("attack=label-flip", "attack.swaps=1", "attack.pairs=random"),
+    },
+    "late-labels": {
+        f"from round {starts}, {work:.0%} of the work": (
+            "attack=late-labels",
+            f"attack.starts={starts}",
+            f"attack.work={work}",
+        )
+        for starts, work in ((19, 1.0), (18, 1.0), (19, 1.1))
+    },
     "random": {"all votes": ("attack=random",)},
     "omniscient": {"all votes": ("attack=omniscient",)},
     "partial": shares("partial", 50, 30, 10, 5),

@@ -18,6 +18,8 @@ WORST: dict[str, tuple[str, ...]] = {
     "disagreeing-copycat 30 %": ("attack=disagreeing-copycat", "attack.share=0.3"),
     "insider": ("attack=insider",),
     "team": ("attack=team",),
+    "label-flip of few": ("attack=label-flip", "attack.swaps=2"),
+    "late-labels": ("attack=late-labels",),
 }
 COMPARED = ("label-flip", "layer")  # attacks under which other rules run, too
 RATES = ("0.001", "0.0003")

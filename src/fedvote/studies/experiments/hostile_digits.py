@@ -134,6 +134,24 @@ SPLITS = {
     "Dirichlet 0.1": ("partition.alpha=0.1",),
     "two classes": ("partition=shards",),
 }
+UNEVEN_DIGITS = Comparison(
+    "Wrong labels among clients with more or less the same classes, on digits among 31 clients",
+    tuple(
+        Cell(
+            f"{name}, {hostile}",
+            "quickstart",
+            (*DIGITS, *split, *settings_of_run(rule, ("attack=label-flip",), hostile)),
+            rule,
+        )
+        for name, split in SPLITS.items()
+        for hostile in NUMBERS
+        for rule in ("camps", "uniform", "oracle")
+    ),
+    grid({"accuracy": ""}, "Data of clients, hostile clients"),
+    f"{ORACLE}'uniform' has no defence.",
+    first_seed=1,
+)
+
 DEFENCES = {"camps": RULES["camps"], "uniform": ()}
 ROTATED = ("attack=rotated", "federation.hostile=6")
 HONEST_DIGITS = Comparison(
