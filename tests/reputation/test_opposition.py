@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -67,3 +69,32 @@ def test_a_small_camp_stays_beside_forgers_if_it_pulls_next_to_nothing() -> None
     for between, forged, goes in ((-0.006, FEW, False), (-0.0083, 0, False), (-0.0083, FEW, True)):
         found = opposed_camp(pairs(between, 0.03, 0.004, FEW, forged), torch.arange(N))
         assert (found is not None) == goes
+
+
+@pytest.mark.parametrize(
+    ("between", "minority", "goes"),
+    [(-0.010, MINORITY, True), (-0.006, MINORITY, False), (-0.010, 7, False), (-0.010, 15, False)],
+    ids=["labels that contradict", "inputs of another kind", "a small camp", "nearly half"],
+)
+def test_large_camps_that_explain_less_go_if_their_work_nearly_cancels(
+    between: float, minority: int, goes: bool
+) -> None:
+    """As on digits, where clients swap the labels of few classes. Near half, one ballot would decide who goes."""
+    found = opposed_camp(pairs(between, 0.014, 0.014, minority), torch.arange(N))
+    assert (found.tolist() if found is not None else None) == (list(range(minority, N)) if goes else None)
+
+
+def test_among_few_ballots_camps_whose_work_nearly_cancels_stay() -> None:
+    made = pairs(-0.011, 0.014, 0.015)
+    for others, goes in ((14, True), (13, False)):
+        inside = torch.cat([torch.arange(6), torch.arange(N - others, N)])
+        assert (opposed_camp(replace(made, half=len(inside) / 2), inside) is not None) == goes
+
+
+def test_ballots_of_neither_camp_do_not_decide_which_one_is_larger() -> None:
+    """Clients without the disputed classes: with four of them the larger camp is not sure to have most heads."""
+    made = pairs(-0.010, 0.014, 0.008)
+    assert opposed_camp(made, torch.arange(N)) is not None
+    for neutral in range(N - 4, N):
+        made.alike_nn[neutral], made.alike_nn[:, neutral] = -0.0005, -0.0005
+    assert opposed_camp(made, torch.arange(N)) is None

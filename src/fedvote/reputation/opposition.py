@@ -18,6 +18,10 @@ the other camp, and if
     rho = between / sqrt(within * within')
 
 is clearly negative: the cosine of the two camps' mean innovations, without the noise of single ballots.
+
+Clients that swap the labels of few classes agree with all others on the other classes, so that two camps explain less.
+Half of the share suffices for them, too, if rho says that the camps' work nearly cancels. Honest clients without the
+swapped classes belong to neither camp: the larger one must be larger by far, and without them.
 """
 
 from __future__ import annotations
@@ -41,6 +45,11 @@ DISPUTED = 0.3  # how far below zero the cosine between a small camp and all oth
 EASED = 0.5  # share of EXPLAINED that suffices for a small camp where many ballots are forged
 NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp there
 APART = 0.25  # how far below zero rho is there
+CANCELLED = 0.55  # how far below zero rho is without forgers: labels contradict; inputs of another kind reach 0.5
+MANY_BALLOTS = 20  # of a round, and
+QUARTER = 1 / 4  # share of them in the smaller camp, from which on that suffices: fewer ballots split so by chance
+CLEAR = 0.25  # how much more a clear member agrees with its own camp than with the other, relative to the mean
+SAFE = 0.55  # share of the heads that the clear members of the larger camp have there: near half, one ballot decides
 LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
 
@@ -62,15 +71,15 @@ class Pairs:
     half: float  # of the round's heads
     ballots: int  # of the round, also those that were left out as forged
 
-    def outnumber(self, camp: Tensor, others: Tensor) -> bool:
-        """Whether a camp has most heads, also with the absent clients that have met both camps.
+    def outnumber(self, camp: Tensor, others: Tensor, share: float = 0.5) -> bool:
+        """Whether a camp has more than this share of the heads, also with the absent clients that have met both camps.
 
         Of these, only those support it that agreed with the camp and hardly with the others.
         """
         with_A, without_A = self.absent_An[:, camp].nanmean(1), self.absent_An[:, others].nanmean(1)
         met_A = ~(with_A - without_A).isnan()
         supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
-        return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
+        return float(self.heads_n[camp].sum()) + supporters > share * (2 * self.half + float(self.heads_A[met_A].sum()))
 
     def beside_forgers(self, members: int, inside: int) -> bool:
         """Whether at least as many ballots are forged as a camp has members, and most ballots are honest even so.
@@ -132,17 +141,28 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
     if K < FEWEST_BALLOTS:
         return None
     alike_KK = pairs.alike_nn[inside][:, inside]
-    order_K = disputed_direction(alike_KK).argsort()
-    cut = int(explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : K - FEWEST_MEMBERS].argmax())
-    in_first_K = torch.zeros(K, dtype=torch.bool).index_fill(0, order_K[: cut + FEWEST_MEMBERS], True)
-    sides = loyal_camps(alike_KK, in_first_K)
+    sides = two_camps(alike_KK)
     members = min(map(len, sides))
     if members < FEWEST_MEMBERS:
         return None
-    if not disagree(alike_KK, *sides) and not (pairs.beside_forgers(members, K) and undo(alike_KK, *sides)):
-        return None
     one, other = (inside[side] for side in sides)
-    return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
+    if disagree(alike_KK, *sides) or (pairs.beside_forgers(members, K) and undo(alike_KK, *sides, APART)):
+        return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
+    if K < MANY_BALLOTS or members <= QUARTER * K or not undo(alike_KK, *sides, CANCELLED):
+        return None
+    clear = inside[clear_members(alike_KK, *sides)]
+    for camp, others in ((one, other), (other, one)):
+        if pairs.outnumber(camp[torch.isin(camp, clear)], others, SAFE):
+            return camp
+    return None
+
+
+def two_camps(alike_KK: Tensor) -> tuple[Tensor, Tensor]:
+    """The ballots in two camps, so that pairs within a camp agree, and others do not."""
+    order_K = disputed_direction(alike_KK).argsort()
+    shares = explained(alike_KK[order_K][:, order_K])[FEWEST_MEMBERS - 1 : len(order_K) - FEWEST_MEMBERS]
+    first = order_K[: int(shares.argmax()) + FEWEST_MEMBERS]
+    return loyal_camps(alike_KK, torch.zeros(len(order_K), dtype=torch.bool).index_fill(0, first, True))
 
 
 def disputed_direction(alike_KK: Tensor) -> Tensor:
@@ -179,12 +199,8 @@ def loyal_camps(alike_KK: Tensor, in_first_K: Tensor) -> tuple[Tensor, Tensor]:
 
     A ballot between the camps cannot keep them from being told apart.
     """
-    pairs_KK = alike_KK.clone().fill_diagonal_(0)
     for _ in range(len(in_first_K)):
-        one_K, other_K = in_first_K.double(), (~in_first_K).double()
-
-        # mean agreement with the other members of a camp
-        with_one_K, with_other_K = (pairs_KK @ c_K / (c_K.sum() - c_K).clamp_min(1) for c_K in (one_K, other_K))
+        with_one_K, with_other_K = (mean_agreement(alike_KK, c_K.double()) for c_K in (in_first_K, ~in_first_K))
         if torch.equal(with_one_K > with_other_K, in_first_K):
             break
         in_first_K = with_one_K > with_other_K
@@ -200,7 +216,21 @@ def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
     return explain(alike_KK, camp, others) >= 1 and between < -needed
 
 
-def undo(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
+def clear_members(alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor:
+    """(K,) whether a ballot clearly belongs to its camp: clients without the disputed classes belong to neither."""
+    in_camp_K = torch.zeros(len(alike_KK), dtype=torch.float64).index_fill(0, camp, 1)
+    with_camp_K, with_others_K = mean_agreement(alike_KK, in_camp_K), mean_agreement(alike_KK, 1 - in_camp_K)
+    margin_K = (with_camp_K - with_others_K) * (2 * in_camp_K - 1)
+    return margin_K >= CLEAR * margin_K.mean()
+
+
+def mean_agreement(alike_KK: Tensor, in_camp_K: Tensor) -> Tensor:
+    """(K,) the mean agreement of each ballot with the other members of a camp."""
+    others_K = (in_camp_K.sum() - in_camp_K).clamp_min(1)
+    return (alike_KK @ in_camp_K - alike_KK.diagonal() * in_camp_K) / others_K
+
+
+def undo(alike_KK: Tensor, camp: Tensor, others: Tensor, apart: float) -> bool:
     """Whether two camps undo each other's work: nearly every ballot pulls against the other camp, and all together."""
     across = alike_KK[camp][:, others]
     against = min(float((across.mean(axis) < 0).double().mean()) for axis in (0, 1))
@@ -209,7 +239,7 @@ def undo(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
         return False
 
     # rho = between / sqrt(within * within')
-    return float(across.mean()) / math.sqrt(within[0] * within[1]) < -APART
+    return float(across.mean()) / math.sqrt(within[0] * within[1]) < -apart
 
 
 def explain(alike_KK: Tensor, camp: Tensor, others: Tensor) -> float:
