@@ -60,7 +60,7 @@ def test_the_command_line_says_it_once_in_a_sentence(tmp_path: Path, capsys: pyt
         main(["run", "quickstart", "--out", str(tmp_path / "run"), *settings])
     said = capsys.readouterr().err
     assert stop.value.code == 0
-    assert said.count("fedvote: attack is inverse, but hostile is 0: nobody attacks\n") == 1
+    assert said.count("fedvote: warning: attack is inverse, but hostile is 0: nobody attacks\n") == 1
     assert "UserWarning" not in said and "Doubt" not in said
 
 

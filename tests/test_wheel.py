@@ -66,7 +66,7 @@ def test_the_source_archive_has_what_is_needed_to_work_on_it() -> None:
 def test_it_runs_a_federation(bin: Path, tmp_path: Path) -> None:
     assert call(tmp_path, bin / "fedvote", "--version") == f"fedvote {__version__}\n"
     assert "quickstart" in call(tmp_path, bin / "fedvote", "list", "presets")
-    assert "deployed model" in call(tmp_path, bin / "fedvote", "run", "quickstart", "--set", "rounds=2")
+    assert "deployed network" in call(tmp_path, bin / "fedvote", "run", "quickstart", "--set", "rounds=2")
     assert "<html" in (tmp_path / "runs" / "quickstart" / "report.html").read_text()
 
 

@@ -13,7 +13,7 @@ from tests.toy import assert_same
 def test_a_run_leaves_a_folder_and_says_how_it_ended(fedvote: Command, tmp_path: Path) -> None:
     outcome = fedvote("run", "quickstart", *SMALL, "--seed", "3", "--out", "here")
     assert outcome.code == 0
-    assert "deployed model" in outcome.out and "here/report.html" in outcome.out
+    assert "deployed network" in outcome.out and "here/report.html" in outcome.out
     assert [line[:9] for line in outcome.err.splitlines()] == ["round 1/2", "round 2/2"]
     files = {path.name for path in (tmp_path / "here").iterdir()}
     assert files >= {
@@ -41,7 +41,7 @@ def test_a_finished_run_is_resumed_without_harm(fedvote: Command, tmp_path: Path
     assert fedvote("run", *SMALL, "--out", "run").code == 0
     before = contents(tmp_path)
     outcome = fedvote("run", "--resume", "--out", "run", "--device", "cpu")
-    assert outcome.code == 0 and outcome.err == "" and "deployed model" in outcome.out
+    assert outcome.code == 0 and outcome.err == "" and "deployed network" in outcome.out
     assert contents(tmp_path) == before
 
 

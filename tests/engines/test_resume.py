@@ -108,7 +108,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(left_alone: Path, 
     assert kills == 3
     assert 1 <= checkpoint(folder).round < ROUNDS  # not every round has one: they take a tenth of the time
     ended = whole("--resume", "--out", str(folder))
-    assert ended.code == 0 and "deployed model" in ended.out, ended.err
+    assert ended.code == 0 and "deployed network" in ended.out, ended.err
     assert_same_run(folder, left_alone)
 
 

@@ -131,7 +131,7 @@ def test_a_run_folder_shows_and_exports_another_metric(tmp_path: Path, capsys: p
         )
     assert stop.value.code == 0
     said = capsys.readouterr()
-    assert "rmse: deployed model" in said.out and "rmse" in said.err
+    assert "rmse: deployed network" in said.out and "rmse" in said.err
     record = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     page = (folder / "report.html").read_text()
     assert "Rmse by round" in page and "the smaller the rmse, the better" in page.lower()

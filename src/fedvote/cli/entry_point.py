@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Show a doubt as one sentence, and any other warning as Python does."""
     if issubclass(category, Doubt):
-        typer.echo(f"fedvote: {message}", err=True)
+        typer.echo(f"fedvote: warning: {message}", err=True)
     else:
         typer.echo(warnings.formatwarning(message, category, *place[:2]), err=True)
 

@@ -47,7 +47,7 @@ def run(
     settings = [*(set or []), *([f"seed={seed}"] if seed is not None else [])]
     config, folder = configure(source, settings, out, resume, trust)
     for warning in warnings_for(config, folder):
-        typer.echo(f"fedvote: {warning}", err=True)
+        typer.echo(f"fedvote: warning: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
     if resume and not done:
         typer.echo(f"fedvote: there is no round to resume in {folder.path}: starting with round 1", err=True)
@@ -80,7 +80,7 @@ def _conclude(path: Path, page: Path) -> bool:
     deployed, floating = (shown.text(last[f"{shown.name}{suffix}"]) for suffix in ("", "_float"))
     title = "" if shown.name == "accuracy" else f"{shown.name}: "
     backdoor = f", backdoor {ACCURACY.text(last['backdoor_success'])}" if "backdoor_success" in last else ""
-    typer.echo(f"{title}deployed model {deployed}, float model {floating}{backdoor}")
+    typer.echo(f"{title}deployed network {deployed}, float network {floating}{backdoor}")
     size = (path / NETWORK).stat().st_size
     typer.echo(f"network: {path / NETWORK} ({size / 1000:,.1f} kB), report: {page}")
     return all(map(uncounted, records))

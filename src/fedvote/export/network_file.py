@@ -79,7 +79,7 @@ def save_network(
     model: ModelConfig | None = None,
     statistics: State | None = None,
 ) -> Path:
-    """Write the deployed model of a snapshot, its votes packed. Returns the file's path.
+    """Write the deployed network of a snapshot, its votes packed. Returns the file's path.
 
     `statistics`: of its batch norms, if the federation has no examples to measure them on.
     `model`: the name of the network, if it has one; `load_network` needs the module of a network without a name.

@@ -41,7 +41,7 @@ def judge(
     batch: int,
     goal: Goal = CLASSES,
 ) -> dict[str, Any]:
-    """Metrics of a round, such as `accuracy` of the deployed model and `accuracy_float` of the float model."""
+    """Metrics of a round, such as `accuracy` of the deployed network and `accuracy_float` of the float network."""
     metrics: dict[str, Any] = {}
     measured: dict[int, tuple[float, float, float]] = {}
     for name, weights in models.items():

@@ -114,7 +114,7 @@ def by_round(groups: Sequence[Group], shown: Shown = ACCURACY) -> Html:
     figure = accuracy_figure(groups, title, lambda run: run.round_numbers, "round", "", shown)
     trigger = (
         " Backdoor: the share of test inputs of other classes that become the attackers' class when they have its "
-        "trigger, by the calibrated deployed model."
+        "trigger, by the calibrated deployed network."
     )
     explain = (
         "Deployed: the network that goes onto a device, normalised by the statistics of each test batch. Calibrated: "

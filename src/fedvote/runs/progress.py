@@ -13,7 +13,7 @@ from fedvote.federation import Snapshot
 from fedvote.network.summary import Summary
 from fedvote.tasks.goal import ACCURACY, Shown
 
-WIDE = 100  # columns from which on a line also has the float model and a bar
+WIDE = 100  # columns from which on a line also has the float network and a bar
 MOST_NAMES = 16  # clients that a line names
 Sent = tuple[int, int]
 """Bytes up, and bytes down."""
@@ -33,7 +33,7 @@ def show_network(summary: Summary) -> None:
     """Print what happens to each layer, in a terminal; elsewhere, only the warnings."""
     if not sys.stderr.isatty():
         for warning in summary.warnings:
-            print(f"fedvote: {warning}", file=sys.stderr)
+            print(f"fedvote: warning: {warning}", file=sys.stderr)
         return
     from rich.console import Console
 

@@ -50,7 +50,7 @@ class Point:
 
     @property
     def quality(self) -> float:
-        """The deployed model's metric, such as its accuracy, after the last round."""
+        """The deployed network's metric, such as its accuracy, after the last round."""
         value = self.records[-1][self.shown.name]
         return math.nan if value is None else float(value)
 

@@ -67,16 +67,20 @@ def check_order(settings: Sequence[str]) -> None:
 # Why no library: msgspec is strict, but ignores unknown keys of a dataclass; cattrs accepts "3" and true as numbers;
 # strict pydantic accepts no table for a dataclass. None knows registries, and we would replace all their error texts.
 # What is left is `_convert`, which is shorter than the code to adapt one of them.
-def build(cls: type, table: Any, where: str = "", base: Any = None) -> Any:
-    """A dataclass from a table; every key and type is checked. Other keys are as in `base`, if there is one."""
+def build(cls: type, table: Any, where: str = "", base: Any = None, name: str = "") -> Any:
+    """A dataclass from a table; every key and type is checked. Other keys are as in `base`, if there is one.
+
+    Errors call the table by its key, `where`, and a part also by its own `name`.
+    """
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} is {table!r}, expected a table")
+    called = f"{where} {name!r}" if name else where or "the configuration"
     fields = fields_of(cls)
     values = {}
     for key, value in table.items():
         if key not in fields:
             raise ConfigError(
-                f"{where or 'the configuration'} has no key {key!r}; known: {', '.join(fields) or 'none'}"
+                f"{called} has no key {key!r}; known: {', '.join(fields) or 'none'}"
                 f"{_one_level_down(key, fields) or did_you_mean(key, fields)}"
             )
         slot, kind = fields[key]
@@ -96,7 +100,7 @@ def build(cls: type, table: Any, where: str = "", base: Any = None) -> Any:
         return dataclasses.replace(base, **values)
     missing = [name for name, (slot, _) in fields.items() if name not in values and _required(slot)]
     if missing:
-        raise ConfigError(f"{where} needs {', '.join(missing)}: set it, or give it a default in the class")
+        raise ConfigError(f"{called} needs {', '.join(missing)}: set it, or give it a default in the class")
     return cls(**values)
 
 
@@ -120,7 +124,7 @@ def _build_part(slot: dataclasses.Field[Any], base: type, value: Any, where: str
     name = str(table["name"] if "name" in table else name_of(registry, slot.default))
     options = {key: value for key, value in table.items() if key != "name"}
     chosen = find_part(registry, base, name, where)
-    return build(chosen, options, f"{where} {name!r}", None if "name" in table else slot.default)
+    return build(chosen, options, where, None if "name" in table else slot.default, name)
 
 
 def _build_parts(slot: dataclasses.Field[Any], base: type, value: Any, where: str) -> tuple[Any, ...]:
