@@ -89,6 +89,12 @@ def test_a_source_is_a_preset_or_a_file(tmp_path: Path) -> None:
     assert read(str(tmp_path / "mine.toml")) == Config(rounds=2)
 
 
+def test_a_run_folder_is_not_a_source_and_the_error_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("rounds = 2")
+    with pytest.raises(ConfigError, match=r"is a run folder.*`fedvote run --resume --out .*` continues the run"):
+        read(str(tmp_path))
+
+
 @pytest.mark.parametrize("content", [b"rounds = ", b"[method\n", b"rounds = 3\nrounds = 4", b"\xff\xfe", b"\x00"])
 def test_a_file_that_is_not_toml_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_bytes(content)

@@ -69,7 +69,7 @@ def test_a_client_that_the_rule_leaves_out_is_named_once_with_the_reason(
     list(way(snapshots, len(out), 0, (0, 0), ""))
     text = capsys.readouterr().err
     assert [line.split("rule: ")[1].rstrip() for line in text.splitlines() if "left out" in line] == [
-        "0; forged", "2, 3; opposed",
+        "client 0; forged", "clients 2, 3; opposed",
     ]  # fmt: skip
 
 

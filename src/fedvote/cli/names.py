@@ -26,10 +26,11 @@ def list_names(
     if as_json:
         typer.echo(json.dumps(names, indent=2))
         return
+    width = max(len(name) for entries in names.values() for name in entries)
     for title, entries in names.items():
         typer.echo(f"{title}:")
         for name, about in entries.items():
-            typer.echo(f"  {name:18}  {about}")
+            typer.echo(f"  {name:{width}}  {about}")
 
 
 def keys(

@@ -110,6 +110,11 @@ def read(source: str, settings: Sequence[str] = (), trust: bool = True) -> Confi
     """
     known = presets()
     path = known.get(source) or Path(source)
+    if path.is_dir() and (path / "config.toml").is_file():
+        raise ConfigError(
+            f"{source!r} is a run folder, expected a preset or a file: `fedvote run --resume --out {source}` continues "
+            f"the run, and {source}/config.toml is its configuration"
+        )
     if not path.is_file():
         raise ConfigError(
             f"{source!r} is neither a preset nor a file; presets: {', '.join(known)}{did_you_mean(source, known)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.plan import comments
-from fedvote.registry import item_of, name_of
+from fedvote.registry import did_you_mean, item_of, name_of
 from fedvote.runs.config import Config
 from fedvote.runs.field_types import default_of, expected, fields_of, is_table_class, tables_in
 from fedvote.runs.toml_tables import find_part, inline_toml, to_plain
@@ -36,8 +36,8 @@ def settings(start: str = "") -> list[Setting]:
     key, _, name = start.partition("=")
     matching = [each for each in _of(Config, "", "", {key: name} if name else {}) if each.key.startswith(key)]
     if not matching:
-        known = ", ".join(field.name for field in dataclasses.fields(Config))
-        raise ConfigError(f"no key begins with {key!r}; keys at the top: {known}")
+        known = [field.name for field in dataclasses.fields(Config)]
+        raise ConfigError(f"no key begins with {key!r}; keys at the top: {', '.join(known)}{did_you_mean(key, known)}")
     if name and not any(setting.key == key and setting.takes == NAME for setting in matching):
         raise ConfigError(f"{start!r} names a part, but {key} has none; give {key} alone, or a part: method=fedavg")
     return matching

@@ -118,7 +118,8 @@ def _news(snapshot: Snapshot, known: set[int]) -> Iterator[str]:
     new = {client: why for client, why in snapshot.record.get("left_out", {}).items() if client not in known}
     known.update(new)
     for reason in dict.fromkeys(new.values()):
-        yield f"left out by the rule: {_some([client for client in new if new[client] == reason])}; {reason}"
+        clients = [client for client in new if new[client] == reason]
+        yield f"left out by the rule: client{'s' * (len(clients) > 1)} {_some(clients)}; {reason}"
 
 
 def _some(clients: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.registry import did_you_mean
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag
 from fedvote.report.sections import section
@@ -33,7 +34,8 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
     Writing takes at most a tenth of the time: results of a thousand cells are not written after each.
     """
     if name not in EXPERIMENTS:
-        raise ConfigError(f"there is no experiment {name!r}; known: {', '.join(EXPERIMENTS)}, or all of them: all")
+        known = f"{', '.join(EXPERIMENTS)}, or all of them: all"
+        raise ConfigError(f"there is no experiment {name!r}; known: {known}{did_you_mean(name, EXPERIMENTS)}")
     experiment = EXPERIMENTS[name]
     about = {"experiment": name, "about": experiment.about, "asked": dataclasses.asdict(asked)}
     about |= provenance(find_device(asked.device), range(asked.seeds))
