@@ -22,6 +22,7 @@ from tests.reputation.cast_ballots import (
     SOFT,
     N,
     attacked,
+    ballots,
     cast,
     judged,
     mixtures,
@@ -58,8 +59,10 @@ def test_clients_that_turn_to_wrong_labels_after_many_honest_rounds_are_left_out
         verdict = judged(memory, attacked(honest, rows, round, seed), range(N), round, seed)
         memory = verdict.memory
         assert bool((verdict.soft_K == 1).all())
-    verdict = judged(memory, attacked(None, rows, 8, seed), range(N), 8, seed)
-    assert verdict.soft_K.tolist() == [0] * 12 + [1] * 19
+    turned = attacked(None, rows, 8, seed)
+    assert judged(memory, turned, range(N), 8, seed).soft_K.tolist() == [0] * 12 + [1] * 19
+    verdict = Camps(opponents=False).judge(memory, ballots(turned, range(N)), Key(seed, 8))
+    assert bool((verdict.soft_K == 1).all())
 
 
 def test_reputation_is_the_majority_in_a_cohort_of_attackers() -> None:

@@ -56,6 +56,7 @@ class Camps(Reputation):
     beta: float = 0.8  # share of the old reputation that is kept
     gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
     clique: float = 0.1  # a clique is left out if it has at most this share of a round's clients; 0: no clique is
+    opponents: bool = True  # leave out camps that pull against the majority; false if honest groups may contradict
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -137,6 +138,8 @@ class Camps(Reputation):
     def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, alike_nn: Tensor, known_n: Tensor) -> Tensor:
         """Which of the staying ballots are the majority, if a minority pulls against it, over rounds or in this one."""
         inside = torch.arange(len(stay))
+        if not self.opponents:
+            return inside
         still_n = still_opposed(pairs.alike_nn, known_n)
         if pairs.outnumber(inside[~still_n], inside[still_n]):
             inside = inside[~still_n]

@@ -20,8 +20,10 @@ the other camp, and if
 is clearly negative: the cosine of the two camps' mean innovations, without the noise of single ballots.
 
 Clients that swap the labels of few classes agree with all others on the other classes, so that two camps explain less.
-Half of the share suffices for them, too, if rho says that the camps' work nearly cancels. Honest clients without the
-swapped classes belong to neither camp: the larger one must be larger by far, and without them.
+Half of the share suffices for them, too, if rho says that the camps' work nearly cancels.
+
+Honest clients without the disputed classes belong to neither camp, and chance puts them into one. Near half of the
+clients that chance would decide which camp is left out. So only clear members count when the majority is sought.
 """
 
 from __future__ import annotations
@@ -45,11 +47,10 @@ DISPUTED = 0.3  # how far below zero the cosine between a small camp and all oth
 EASED = 0.5  # share of EXPLAINED that suffices for a small camp where many ballots are forged
 NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp there
 APART = 0.25  # how far below zero rho is there
-CANCELLED = 0.55  # how far below zero rho is without forgers: labels contradict; inputs of another kind reach 0.5
+CANCELLED = 0.55  # how far below zero rho is without forgers: inputs of another kind seldom go so far, labels do
 MANY_BALLOTS = 20  # of a round, and
 QUARTER = 1 / 4  # share of them in the smaller camp, from which on that suffices: fewer ballots split so by chance
-CLEAR = 0.25  # how much more a clear member agrees with its own camp than with the other, relative to the mean
-SAFE = 0.55  # share of the heads that the clear members of the larger camp have there: near half, one ballot decides
+CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
 
@@ -71,15 +72,15 @@ class Pairs:
     half: float  # of the round's heads
     ballots: int  # of the round, also those that were left out as forged
 
-    def outnumber(self, camp: Tensor, others: Tensor, share: float = 0.5) -> bool:
-        """Whether a camp has more than this share of the heads, also with the absent clients that have met both camps.
+    def outnumber(self, camp: Tensor, others: Tensor) -> bool:
+        """Whether a camp has most heads, also with the absent clients that have met both camps.
 
         Of these, only those support it that agreed with the camp and hardly with the others.
         """
         with_A, without_A = self.absent_An[:, camp].nanmean(1), self.absent_An[:, others].nanmean(1)
         met_A = ~(with_A - without_A).isnan()
         supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
-        return float(self.heads_n[camp].sum()) + supporters > share * (2 * self.half + float(self.heads_A[met_A].sum()))
+        return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
 
     def beside_forgers(self, members: int, inside: int) -> bool:
         """Whether at least as many ballots are forged as a camp has members, and most ballots are honest even so.
@@ -145,14 +146,15 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
     members = min(map(len, sides))
     if members < FEWEST_MEMBERS:
         return None
+    counted = inside
+    if not (pairs.beside_forgers(members, K) and undo(alike_KK, *sides, APART)):
+        cancelled = K >= MANY_BALLOTS and members > QUARTER * K and undo(alike_KK, *sides, CANCELLED)
+        if not cancelled and not disagree(alike_KK, *sides):
+            return None
+        counted = inside[clear_members(alike_KK, *sides)]
     one, other = (inside[side] for side in sides)
-    if disagree(alike_KK, *sides) or (pairs.beside_forgers(members, K) and undo(alike_KK, *sides, APART)):
-        return one if pairs.outnumber(one, other) else other if pairs.outnumber(other, one) else None
-    if K < MANY_BALLOTS or members <= QUARTER * K or not undo(alike_KK, *sides, CANCELLED):
-        return None
-    clear = inside[clear_members(alike_KK, *sides)]
     for camp, others in ((one, other), (other, one)):
-        if pairs.outnumber(camp[torch.isin(camp, clear)], others, SAFE):
+        if pairs.outnumber(camp[torch.isin(camp, counted)], others):
             return camp
     return None
 
