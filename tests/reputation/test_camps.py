@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from typing import Any
 
 import pytest
 import torch
@@ -146,6 +147,6 @@ def test_a_few_clients_are_enough_against_wrong_labels(clients: int, hostile: in
     ],
     ids=str,
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, float], sentence: str) -> None:
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         Camps(**options)

@@ -92,7 +92,9 @@ def test_among_few_ballots_camps_whose_work_nearly_cancels_stay() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.004, 0.014], ids=["camps that explain much", "camps that explain less"])
-@pytest.mark.parametrize(("minority", "neutral", "goes"), [(15, 0, True), (15, 1, False), (12, 3, True), (12, 4, False)])
+@pytest.mark.parametrize(
+    ("minority", "neutral", "goes"), [(15, 0, True), (15, 1, False), (12, 3, True), (12, 4, False)]
+)
 def test_ballots_of_neither_camp_do_not_decide_which_one_is_larger(
     minority: int, neutral: int, goes: bool, noise: float
 ) -> None:
