@@ -84,6 +84,8 @@ def test_label_flip_of_few_classes_leaves_the_others() -> None:
     drawn, all_drawn = (LabelFlip("random", swaps).poison(labels, 10, KEYS) for swaps in (2, 0))
     changed = drawn != labels
     assert int(changed.sum()) == 4 and torch.equal(drawn[changed], all_drawn[changed])
+    assert LabelFlip(one_way=True).poison(labels, 10, KEYS).tolist() == [9, 8, 7, 6, 5, 5, 6, 7, 8, 9]
+    assert LabelFlip(swaps=1, one_way=True).poison(labels, 10, KEYS).tolist() == [9, *range(1, 10)]
     with pytest.raises(ConfigError, match="swaps is -1, expected a number of pairs"):
         LabelFlip(swaps=-1)
 

@@ -21,6 +21,7 @@ Pairs = Literal["mirror", "random"]
 class LabelFlip(Attack):
     pairs: Pairs = "mirror"  # y -> C - 1 - y; or "random": random pairs of classes, the same for all attackers
     swaps: int = 0  # number of pairs that are swapped, the first ones; 0: all
+    one_way: bool = False  # only the first class of each pair gets the other's label, so that they become one
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -37,5 +38,7 @@ class LabelFlip(Attack):
         # y -> C - 1 - y, in this order of the classes
         swapped = min(self.swaps or half, half)
         first, last, partner = order[:swapped], order.flip(0)[:swapped], torch.arange(classes)
-        partner[first], partner[last] = last, first
+        partner[first] = last
+        if not self.one_way:
+            partner[last] = first
         return partner.to(labels_HB.device)[labels_HB]

@@ -31,6 +31,10 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         "two pairs": ("attack=label-flip", "attack.swaps=2"),
         "a random pair": ("attack=label-flip", "attack.swaps=1", "attack.pairs=random"),
     },
+    "label-flip one way": {
+        name: ("attack=label-flip", "attack.one_way=true", f"attack.swaps={swaps}")
+        for name, swaps in (("five classes", 5), ("three classes", 3), ("two classes", 2))
+    },
     "late-labels": {
         f"from round {starts}, {work:.0%} of the work": (
             "attack=late-labels",
