@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedvote.randomness import Key
-from fedvote.reputation.opposition import Pairs, opposed_camp
+from fedvote.reputation.opposition import LONG, Pairs, no_pairs, opposed_camp, remembered, undisputed_for_long
 
 N, MINORITY, FEW = 31, 12, 6
 
@@ -103,3 +103,23 @@ def test_ballots_of_neither_camp_do_not_decide_which_one_is_larger(
     made.alike_nn[N - neutral :], made.alike_nn[:, N - neutral :] = -0.0005, -0.0005
     found = opposed_camp(made, torch.arange(N))
     assert (found is not None and set(range(minority, N - neutral)) <= set(found.tolist())) == goes
+
+
+def test_a_sudden_dispute_is_decided_by_all_members() -> None:
+    """One round is noisy. Who turned together with all others is not neutral."""
+    made = pairs(-0.010, 0.014, 0.004, 15)
+    made.alike_nn[-1, 15:], made.alike_nn[15:, -1] = 0.001, 0.001
+    made.alike_nn[-1, :15], made.alike_nn[:15, -1] = -0.001, -0.001
+    assert opposed_camp(made, torch.arange(N)) is None
+    found = opposed_camp(replace(made, sudden=True), torch.arange(N))
+    assert found is not None and found.tolist() == list(range(15, N))
+
+
+def test_a_dispute_can_be_sudden_only_after_many_rounds_without_one() -> None:
+    everybody, memory = torch.arange(N), no_pairs(N)
+    agreed, disputed = pairs(0.014, 0.014, 0.004), pairs(-0.010, 0.014, 0.004)
+    for round in range(1, LONG + 2):
+        memory = memory | remembered(memory, everybody, agreed.alike_nn)
+        assert undisputed_for_long(memory, everybody, agreed) == (round >= LONG)
+        assert not undisputed_for_long(memory, everybody, disputed)
+    assert not undisputed_for_long(no_pairs(2000), everybody, agreed)  # pairs of so many are not remembered

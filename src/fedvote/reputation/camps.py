@@ -37,7 +37,15 @@ from fedvote.reputation.cliques import clique, kinship, no_kinship
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
-from fedvote.reputation.opposition import Pairs, no_pairs, opposed_camp, pairs_of, remembered, still_opposed
+from fedvote.reputation.opposition import (
+    Pairs,
+    no_pairs,
+    opposed_camp,
+    pairs_of,
+    remembered,
+    still_opposed,
+    undisputed_for_long,
+)
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
@@ -86,8 +94,9 @@ class Camps(Reputation):
         memory = memory | remembered(memory, rows, alike_nn)
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
         known_n = memory["opposed"][rows].cpu() > KNOWN
-        inside = self.unopposed(found, stay, pairs, alike_nn, known_n)
-        del alike_nn
+        now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs))
+        inside = self.unopposed(found, stay, pairs, now, known_n)
+        del alike_nn, now
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         alone = self.alone(memory, rows, inside, len(clients_K))
         inside = inside[~torch.isin(inside, alone)]
@@ -135,7 +144,7 @@ class Camps(Reputation):
             stay = stay[camp]
         return stay, half
 
-    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, alike_nn: Tensor, known_n: Tensor) -> Tensor:
+    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, now: Pairs, known_n: Tensor) -> Tensor:
         """Which of the staying ballots are the majority, if a minority pulls against it, over rounds or in this one."""
         inside = torch.arange(len(stay))
         if not self.opponents:
@@ -143,7 +152,7 @@ class Camps(Reputation):
         still_n = still_opposed(pairs.alike_nn, known_n)
         if pairs.outnumber(inside[~still_n], inside[still_n]):
             inside = inside[~still_n]
-        for each in (pairs, replace(pairs, alike_nn=alike_nn)):  # the round alone, too: clients can turn suddenly
+        for each in (pairs, now):  # the round alone, too: clients can turn suddenly
             while (camp := opposed_camp(each, inside)) is not None:
                 inside = self.honest_side(found, stay, inside, camp, each)
         return inside

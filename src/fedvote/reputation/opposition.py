@@ -23,7 +23,8 @@ Clients that swap the labels of few classes agree with all others on the other c
 Half of the share suffices for them, too, if rho says that the camps' work nearly cancels.
 
 Honest clients without the disputed classes belong to neither camp, and chance puts them into one. Near half of the
-clients that chance would decide which camp is left out. So only clear members count when the majority is sought.
+clients that chance would decide which camp is left out. So only clear members count when the majority is sought, unless
+a dispute is sudden: one round has too much noise to tell who is clear.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ APART = 0.25  # how far below zero rho is there
 CANCELLED = 0.55  # how far below zero rho is without forgers: inputs of another kind seldom go so far, labels do
 MANY_BALLOTS = 20  # of a round, and
 QUARTER = 1 / 4  # share of them in the smaller camp, from which on that suffices: fewer ballots split so by chance
+LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
 
@@ -71,6 +73,7 @@ class Pairs:
     heads_A: Tensor
     half: float  # of the round's heads
     ballots: int  # of the round, also those that were left out as forged
+    sudden: bool = False  # whether a dispute is new: clients turned together, so that none is neutral
 
     def outnumber(self, camp: Tensor, others: Tensor) -> bool:
         """Whether a camp has most heads, also with the absent clients that have met both camps.
@@ -146,10 +149,10 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
     members = min(map(len, sides))
     if members < FEWEST_MEMBERS:
         return None
-    counted = inside
-    if not (pairs.beside_forgers(members, K) and undo(alike_KK, *sides, APART)):
+    counted, disagreed = inside, disagree(alike_KK, *sides)
+    if not (disagreed and pairs.sudden) and not (pairs.beside_forgers(members, K) and undo(alike_KK, *sides, APART)):
         cancelled = K >= MANY_BALLOTS and members > QUARTER * K and undo(alike_KK, *sides, CANCELLED)
-        if not cancelled and not disagree(alike_KK, *sides):
+        if not disagreed and not cancelled:
             return None
         counted = inside[clear_members(alike_KK, *sides)]
     one, other = (inside[side] for side in sides)
@@ -157,6 +160,16 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
         if pairs.outnumber(camp[torch.isin(camp, counted)], others):
             return camp
     return None
+
+
+def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs) -> bool:
+    """Whether all of a round's clients have met often, and no two camps of them oppose each other over rounds."""
+    if not memory["met"].shape[1] or len(clients_n) < FEWEST_BALLOTS:
+        return False
+    sides = two_camps(pairs.alike_nn)
+    if min(map(len, sides)) >= FEWEST_MEMBERS and disagree(pairs.alike_nn, *sides):
+        return False
+    return float(memory["met"][clients_n][:, clients_n].min()) >= sum(KEPT**age for age in range(LONG))
 
 
 def two_camps(alike_KK: Tensor) -> tuple[Tensor, Tensor]:
