@@ -166,10 +166,10 @@ def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs) -> bool:
     """Whether all of a round's clients have met often, and no two camps of them oppose each other over rounds."""
     if not memory["met"].shape[1] or len(clients_n) < FEWEST_BALLOTS:
         return False
-    sides = two_camps(pairs.alike_nn)
-    if min(map(len, sides)) >= FEWEST_MEMBERS and disagree(pairs.alike_nn, *sides):
+    if float(memory["met"][clients_n][:, clients_n].min()) < sum(KEPT**age for age in range(LONG)):
         return False
-    return float(memory["met"][clients_n][:, clients_n].min()) >= sum(KEPT**age for age in range(LONG))
+    sides = two_camps(pairs.alike_nn)
+    return min(map(len, sides)) < FEWEST_MEMBERS or not disagree(pairs.alike_nn, *sides)
 
 
 def two_camps(alike_KK: Tensor) -> tuple[Tensor, Tensor]:
