@@ -146,20 +146,24 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
         return None
     alike_KK = pairs.alike_nn[inside][:, inside]
     sides = two_camps(alike_KK)
-    members = min(map(len, sides))
-    if members < FEWEST_MEMBERS:
+    if min(map(len, sides)) < FEWEST_MEMBERS or (counts_K := counted(pairs, alike_KK, *sides)) is None:
         return None
-    counted, disagreed = inside, disagree(alike_KK, *sides)
-    if not (disagreed and pairs.sudden) and not (pairs.beside_forgers(members, K) and undo(alike_KK, *sides, APART)):
-        cancelled = K >= MANY_BALLOTS and members > QUARTER * K and undo(alike_KK, *sides, CANCELLED)
-        if not disagreed and not cancelled:
-            return None
-        counted = inside[clear_members(alike_KK, *sides)]
-    one, other = (inside[side] for side in sides)
-    for camp, others in ((one, other), (other, one)):
-        if pairs.outnumber(camp[torch.isin(camp, counted)], others):
-            return camp
+    for side, other in (sides, sides[::-1]):
+        if pairs.outnumber(inside[side[counts_K[side]]], inside[other]):
+            return inside[side]
     return None
+
+
+def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor | None:
+    """(K,) which ballots count in the search of the majority; None if the two camps do not oppose each other."""
+    K, members = len(alike_KK), min(len(camp), len(others))
+    disagreed = disagree(alike_KK, camp, others)
+    if disagreed and pairs.sudden:
+        return torch.ones(K, dtype=torch.bool)
+    if pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, APART):
+        return torch.ones(K, dtype=torch.bool)
+    cancelled = K >= MANY_BALLOTS and members > QUARTER * K and undo(alike_KK, camp, others, CANCELLED)
+    return clear_members(alike_KK, camp, others) if disagreed or cancelled else None
 
 
 def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs) -> bool:
