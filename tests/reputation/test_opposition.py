@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from fedvote.randomness import Key
-from fedvote.reputation.opposition import LONG, Pairs, no_pairs, opposed_camp, remembered, undisputed_for_long
+from fedvote.reputation.client_pairs import Pairs, no_pairs, remembered
+from fedvote.reputation.opposition import LONG, opposed_camp, undisputed_for_long
 
 N, MINORITY, FEW = 31, 12, 6
 

@@ -42,8 +42,9 @@ def export(
 
     made, quality = export_run(run, to, out, int8, test, trust=trust, data=data, runtime=runtime)
     packed = f"{made.votes:,} votes packed" if made.votes else "no votes to pack: its weights are floats"
-    agree = f"{made.agreement or 0:.1%} of its answers agree with the network's"
-    checked = "answers not checked here" if made.agreement is None else agree
+    checked = "answers not checked here"
+    if made.agreement is not None:
+        checked = f"{made.agreement:.1%} of its answers agree with the network's"
     whose = {"c": "{} of constants", "web": "a network of {} as ONNX"}.get(to, "{}")
     size = whose.format(f"{made.nbytes / 1000:,.1f} kB")
     typer.echo(f"{made.path}: {size}, {packed}; {checked}")

@@ -33,19 +33,12 @@ from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, common_counts, cosines, sum_of_work
+from fedvote.reputation.client_pairs import Pairs, no_pairs, pairs_of, remembered
 from fedvote.reputation.cliques import clique, kinship, no_kinship
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
-from fedvote.reputation.opposition import (
-    Pairs,
-    no_pairs,
-    opposed_camp,
-    pairs_of,
-    remembered,
-    still_opposed,
-    undisputed_for_long,
-)
+from fedvote.reputation.opposition import opposed_camp, still_opposed, undisputed_for_long
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for

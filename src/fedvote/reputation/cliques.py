@@ -25,8 +25,8 @@ from torch import Tensor
 
 from fedvote.core import State
 from fedvote.reputation.ballot_lines import common_counts, cosines, sum_of_work
+from fedvote.reputation.client_pairs import MOST_CLIENTS, pair_sums
 from fedvote.reputation.innovations import Part
-from fedvote.reputation.opposition import MOST_CLIENTS, pair_sums
 
 KEPT = 0.9  # share of the older sums: a trigger shows in many rounds together
 FEWEST_BALLOTS = 20  # among fewer, small groups of honest clients stand out as far

@@ -30,101 +30,27 @@ a dispute is sudden: one round has too much noise to tell who is clear.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from fedvote.core import State
+from fedvote.reputation.client_pairs import LOYAL, Pairs, met_in
 from fedvote.reputation.gaps import running_sum
 
-MOST_CLIENTS = 1024  # whose pairs are remembered
 FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots explain as much
 FEWEST_MEMBERS = 2  # a single client has no camp
-KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn the same, shall not count for long
 EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
 SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
 DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
-EASED = 0.5  # share of EXPLAINED that suffices for a small camp where many ballots are forged
+EASED = 0.5  # share of EXPLAINED that suffices for camps that undo each other's work, beside forgers or if it cancels
 NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp there
-APART = 0.25  # how far below zero rho is there
-CANCELLED = 0.55  # how far below zero rho is without forgers: inputs of another kind seldom go so far, labels do
-MANY_BALLOTS = 20  # of a round, and
-QUARTER = 1 / 4  # share of them in the smaller camp, from which on that suffices: fewer ballots split so by chance
+APART = 0.25  # how far below zero rho is beside forgers
+CANCELLED = 0.55  # how far below zero rho is if the work of two camps cancels: inputs of another kind seldom go so far
+MANY_BALLOTS = 20  # fewest ballots of camps whose work cancels: fewer ballots split so by chance
+QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than this share of the ballots
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
-LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
-
-
-def no_pairs(clients: int) -> State:
-    """The memory before round 1: sums of cosines, and of the rounds in which both voted; and who was an opponent."""
-    columns = clients if clients <= MOST_CLIENTS else 0
-    pairs = {"agreed": torch.zeros(clients, columns), "met": torch.zeros(clients, columns)}
-    return {**pairs, "opposed": torch.zeros(clients)}
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """How much the clients of a round agree, and the votes that decide which of two camps is the majority."""
-
-    alike_nn: Tensor  # mean cosine of each pair of the round's n ballots
-    heads_n: Tensor
-    absent_An: Tensor  # the same of each client outside of the round with each in it; NaN if they have never met
-    heads_A: Tensor
-    half: float  # of the round's heads
-    ballots: int  # of the round, also those that were left out as forged
-    sudden: bool = False  # whether a dispute is new: clients turned together, so that none is neutral
-
-    def outnumber(self, camp: Tensor, others: Tensor) -> bool:
-        """Whether a camp has most heads, also with the absent clients that have met both camps.
-
-        Of these, only those support it that agreed with the camp and hardly with the others.
-        """
-        with_A, without_A = self.absent_An[:, camp].nanmean(1), self.absent_An[:, others].nanmean(1)
-        met_A = ~(with_A - without_A).isnan()
-        supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
-        return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
-
-    def beside_forgers(self, members: int, inside: int) -> bool:
-        """Whether at least as many ballots are forged as a camp has members, and most ballots are honest even so.
-
-        `inside`: the ballots that are not left out, those of the camp included.
-        """
-        forged = self.ballots - len(self.alike_nn)
-        return members <= forged and 2 * (inside - members) > self.ballots
-
-
-def remembered(memory: State, clients_n: Tensor, alike_nn: Tensor) -> State:
-    """The memory of pairs after a round."""
-    return {
-        "agreed": pair_sums(memory["agreed"], clients_n, alike_nn, KEPT),
-        "met": pair_sums(memory["met"], clients_n, torch.ones(()), KEPT),
-    }
-
-
-def pair_sums(sum_NN: Tensor, clients_n: Tensor, now_nn: Tensor, kept: float) -> Tensor:
-    """Sums over rounds, of each pair of clients, after a round of some of them.
-
-    `now_nn`: the round's value of each pair, or one number for all pairs.
-    """
-    if not sum_NN.shape[1]:
-        return sum_NN
-    cells = clients_n[:, None].expand(-1, len(clients_n)), clients_n.expand(len(clients_n), -1)
-
-    # s_ij <- kept s_ij + a_ij
-    return sum_NN.index_put(cells, kept * sum_NN[cells] + now_nn.to(sum_NN))
-
-
-def pairs_of(memory: State, clients_n: Tensor, alike_nn: Tensor, heads_N: Tensor, half: float, ballots: int) -> Pairs:
-    """The pairs of a round, from the memory after it; if pairs are not remembered, those of the round alone."""
-    clients_n = clients_n.cpu()
-    if not memory["agreed"].shape[1]:
-        nobody_An = torch.empty((0, len(clients_n)), dtype=torch.float64)
-        return Pairs(alike_nn, heads_N[clients_n], nobody_An, heads_N[:0], half, ballots)
-    mean_Nn = (memory["agreed"] / memory["met"]).cpu()[:, clients_n]
-    absent = torch.ones(len(heads_N), dtype=torch.bool).index_fill(0, clients_n, False)
-    alike_nn, absent_An = mean_Nn[clients_n].double(), mean_Nn[absent].double()
-    return Pairs(alike_nn, heads_N[clients_n], absent_An, heads_N[absent], half, ballots)
 
 
 def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
@@ -168,9 +94,7 @@ def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Ten
 
 def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs) -> bool:
     """Whether all of a round's clients have met often, and no two camps of them oppose each other over rounds."""
-    if not memory["met"].shape[1] or len(clients_n) < FEWEST_BALLOTS:
-        return False
-    if float(memory["met"][clients_n][:, clients_n].min()) < sum(KEPT**age for age in range(LONG)):
+    if len(clients_n) < FEWEST_BALLOTS or not met_in(memory, clients_n, LONG):
         return False
     sides = two_camps(pairs.alike_nn)
     return min(map(len, sides)) < FEWEST_MEMBERS or not disagree(pairs.alike_nn, *sides)

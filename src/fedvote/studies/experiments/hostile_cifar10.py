@@ -19,6 +19,7 @@ WORST: dict[str, tuple[str, ...]] = {
     "insider": ("attack=insider",),
     "team": ("attack=team",),
     "label-flip of few": ("attack=label-flip", "attack.swaps=2"),
+    "label-flip one way": ("attack=label-flip", "attack.swaps=3", "attack.one_way=true"),
     "late-labels": ("attack=late-labels",),
 }
 COMPARED = ("label-flip", "layer")  # attacks under which other rules run, too
