@@ -14,7 +14,7 @@ from fedvote.studies.experiments.views import grid
 NUMBERS = (0, 3, 5, 10)
 TRIGGERS = ("patch", "blended", "distributed")
 BOUNDED = ("agreement 0.5", "agreement 1.0", "trimmed 0.1", "trimmed 0.2")
-RULES = ("uniform", "camps", *BOUNDED, "median@{rate}", "robust learning rate@{rate}")
+RULES = ("uniform", "camps", *BOUNDED, "median@{rate}", "robust learning rate@{rate}", "oracle")
 
 
 def settings_of_column(name: str, hostile: int) -> Sequence[str]:
@@ -30,12 +30,13 @@ def planted(about: str, preset: str, settings: tuple[str, ...], rate: str) -> Co
             *settings, "attack=backdoor", "attack.target=7", f"attack.trigger={trigger}",
             f"federation.hostile={hostile}", *settings_of_column(rule.format(rate=rate), hostile),
         ), rule.format(rate=rate))
-        for trigger in TRIGGERS for hostile in NUMBERS for rule in RULES
+        for trigger in TRIGGERS for hostile in NUMBERS for rule in RULES if hostile or rule != "oracle"
     )  # fmt: skip
     note = (
         "Half of each attacker's examples have the trigger and the label 7. Success is the share of triggered test "
         "inputs of other classes that become 7; compare it with the row of 0 "
-        "attackers: a network that nobody attacked, of the same rule and seed. Bounds are on top of `camps`."
+        "attackers: a network that nobody attacked, of the same rule and seed. Bounds are on top of `camps`. 'oracle' "
+        "counts only the honest clients of the same run."
     )
     metrics = {"accuracy": "accuracy", "backdoor_success": "success"}
     return Comparison(about, tuple(cells), grid(metrics, "Trigger, hostile clients", "After the last round"), note)

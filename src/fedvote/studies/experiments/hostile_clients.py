@@ -64,7 +64,7 @@ def settings_of_run(rule: str, attack: Sequence[str], hostile: int, clients: int
 
 def compared(about: str, attack: str, rules: Sequence[str] = COMPARED) -> Comparison:
     cells = (
-        Cell(rule, "cifar10-silo", ("rounds=30", *settings_of_run(rule, [f"attack={attack}"], hostile)), str(hostile))
+        Cell(rule, "cifar10-silo", ("rounds=20", *settings_of_run(rule, [f"attack={attack}"], hostile)), str(hostile))
         for hostile in NUMBERS
         for rule in rules
     )
@@ -72,7 +72,7 @@ def compared(about: str, attack: str, rules: Sequence[str] = COMPARED) -> Compar
         "The server counts every message and does not know which are hostile. The paper's own runs judge clients by "
         "the plurality of the honest clients alone, which no server knows. 'oracle' counts only honest clients, "
         "'uniform' is FedVote without a defence, 'proportional' the paper's defence as printed, 'cut' as in the "
-        "authors' code, 'camps' ours. The paper does not give the number of rounds; here it is 30, unless another was "
+        "authors' code, 'camps' ours. The paper does not give the number of rounds; here it is 20, unless another was "
         "asked for. Median, Krum and signSGD always have the learning rate that was best with 15 hostile clients. Krum "
         "is given the number of hostile clients, or 14, the largest number that it accepts."
     )
