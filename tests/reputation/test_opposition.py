@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from fedvote.randomness import Key
 from fedvote.reputation.client_pairs import Pairs, no_pairs, remembered
@@ -21,6 +22,13 @@ def pairs(between: float, within: float, noise: float, minority: int = MINORITY,
     drawn_NN = noise * torch.randn(N, N, generator=Key(3).torch("pairs"), dtype=torch.float64).triu(1)
     nobody = torch.empty(0, N, dtype=torch.float64)
     return Pairs(alike_NN + drawn_NN + drawn_NN.T, torch.ones(N), nobody, torch.empty(0), N / 2, N + forged)
+
+
+def of_these(made: Pairs, inside: Tensor) -> Pairs:
+    """A round of some of the ballots alone."""
+    n = len(inside)
+    alike_nn, absent_An = made.alike_nn[inside][:, inside], made.absent_An[:, inside]
+    return replace(made, alike_nn=alike_nn, heads_n=made.heads_n[inside], absent_An=absent_An, half=n / 2, ballots=n)
 
 
 def test_camps_that_explain_most_of_the_agreement_oppose_each_other() -> None:
@@ -85,11 +93,18 @@ def test_large_camps_that_explain_less_go_if_their_work_nearly_cancels(
     assert (found.tolist() if found is not None else None) == (list(range(minority, N)) if goes else None)
 
 
+def test_those_whom_a_camp_leaves_behind_are_not_divided_by_half_of_the_share() -> None:
+    """25 honest clients behind 6 opponents: alone they would be two camps whose work cancels, 10 and 15."""
+    made, behind = pairs(-0.014, 0.024, 0.02, FEW + 10), torch.arange(FEW, N)
+    assert opposed_camp(of_these(made, behind), torch.arange(len(behind))) is not None
+    assert opposed_camp(replace(made, half=len(behind) / 2), behind) is None
+
+
 def test_among_few_ballots_camps_whose_work_nearly_cancels_stay() -> None:
     made = pairs(-0.011, 0.014, 0.015)
     for others, goes in ((14, True), (13, False)):
         inside = torch.cat([torch.arange(6), torch.arange(N - others, N)])
-        assert (opposed_camp(replace(made, half=len(inside) / 2), inside) is not None) == goes
+        assert (opposed_camp(of_these(made, inside), torch.arange(len(inside))) is not None) == goes
 
 
 @pytest.mark.parametrize("noise", [0.004, 0.014], ids=["camps that explain much", "camps that explain less"])

@@ -30,7 +30,7 @@ POWERS = (0, 1)  # of the length t of a jump, in the two measures of innovations
 LARGEST = 2**21  # weights in a part: larger layers are cut into several
 SAMPLE = {"cpu": 2**17, "cuda": 2**20}  # weights of a part that are looked at, by the kind of device
 RUN = 2**10  # neighbouring weights that are sampled together
-VOTES = {"cpu": 2**25, "cuda": 2**28}  # looked at in a round, of all clients together
+VOTES = {"cpu": 2**25, "cuda": 2**27}  # looked at in a round, of all clients together
 MANY = 256  # ballots; of more, half as many votes are looked at: less memory on a server of many clients
 
 

@@ -20,7 +20,8 @@ the other camp, and if
 is clearly negative: the cosine of the two camps' mean innovations, without the noise of single ballots.
 
 Clients that swap the labels of few classes agree with all others on the other classes, so that two camps explain less.
-Half of the share suffices for them, too, if rho says that the camps' work nearly cancels.
+Half of the share suffices for them, too, if rho says that the camps' work nearly cancels. Honest clients whom such a
+camp leaves behind are fewer, and can seem to be two camps again: they are not divided by half of the share.
 
 Honest clients without the disputed classes belong to neither camp, and chance puts them into one. Near half of the
 clients that chance would decide which camp is left out. So only clear members count when the majority is sought, unless
@@ -88,7 +89,9 @@ def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Ten
         return torch.ones(K, dtype=torch.bool)
     if pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, APART):
         return torch.ones(K, dtype=torch.bool)
-    cancelled = K >= MANY_BALLOTS and members > QUARTER * K and undo(alike_KK, camp, others, CANCELLED)
+    nobody_left_out = len(pairs.alike_nn) == K
+    large = K >= MANY_BALLOTS and members > QUARTER * K
+    cancelled = nobody_left_out and large and undo(alike_KK, camp, others, CANCELLED)
     return clear_members(alike_KK, camp, others) if disagreed or cancelled else None
 
 
