@@ -20,8 +20,10 @@ the other camp, and if
 is clearly negative: the cosine of the two camps' mean innovations, without the noise of single ballots.
 
 Clients that swap the labels of few classes agree with all others on the other classes, so that two camps explain less.
-Half of the share suffices for them, too, if rho says that the camps' work nearly cancels. Honest clients whom such a
-camp leaves behind are fewer, and can seem to be two camps again: they are not divided by half of the share.
+A little more than half of the share suffices for them, too, if rho says that the camps' work nearly cancels.
+
+Honest clients whom opponents leave behind are fewer, and late in training each pulls towards its own classes: they can
+seem to be two camps again. So a smaller share never suffices while opponents are left out.
 
 Honest clients without the disputed classes belong to neither camp, and chance puts them into one. Near half of the
 clients that chance would decide which camp is left out. So only clear members count when the majority is sought, unless
@@ -44,10 +46,9 @@ FEWEST_MEMBERS = 2  # a single client has no camp
 EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
 SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
 DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
-EASED = 0.5  # share of EXPLAINED that suffices for camps that undo each other's work, beside forgers or if it cancels
-NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp there
-APART = 0.25  # how far below zero rho is beside forgers
-CANCELLED = 0.55  # how far below zero rho is if the work of two camps cancels: inputs of another kind seldom go so far
+BESIDE_FORGERS = (0.5, 0.25)  # share of EXPLAINED that suffices for a small camp there, and how far below zero rho is
+CANCELLED = (0.6, 0.55)  # the same of camps whose work cancels: honest ones explain less, other inputs seldom cancel
+NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp in both cases
 MANY_BALLOTS = 20  # fewest ballots of camps whose work cancels: fewer ballots split so by chance
 QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than this share of the ballots
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
@@ -84,14 +85,14 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
 def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor | None:
     """(K,) which ballots count in the search of the majority; None if the two camps do not oppose each other."""
     K, members = len(alike_KK), min(len(camp), len(others))
-    disagreed = disagree(alike_KK, camp, others)
+    disagreed, everybody_K = disagree(alike_KK, camp, others), torch.ones(K, dtype=torch.bool)
     if disagreed and pairs.sudden:
-        return torch.ones(K, dtype=torch.bool)
-    if pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, APART):
-        return torch.ones(K, dtype=torch.bool)
-    nobody_left_out = len(pairs.alike_nn) == K
+        return everybody_K
+    undivided = len(pairs.alike_nn) == K and not pairs.divided
+    if undivided and pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, *BESIDE_FORGERS):
+        return everybody_K
     large = K >= MANY_BALLOTS and members > QUARTER * K
-    cancelled = nobody_left_out and large and undo(alike_KK, camp, others, CANCELLED)
+    cancelled = undivided and large and undo(alike_KK, camp, others, *CANCELLED)
     return clear_members(alike_KK, camp, others) if disagreed or cancelled else None
 
 
@@ -176,12 +177,12 @@ def mean_agreement(alike_KK: Tensor, in_camp_K: Tensor) -> Tensor:
     return (alike_KK @ in_camp_K - alike_KK.diagonal() * in_camp_K) / others_K
 
 
-def undo(alike_KK: Tensor, camp: Tensor, others: Tensor, apart: float) -> bool:
+def undo(alike_KK: Tensor, camp: Tensor, others: Tensor, share: float, apart: float) -> bool:
     """Whether two camps undo each other's work: nearly every ballot pulls against the other camp, and all together."""
     across = alike_KK[camp][:, others]
     against = min(float((across.mean(axis) < 0).double().mean()) for axis in (0, 1))
     within = [mean_within(alike_KK[side][:, side]) for side in (camp, others)]
-    if min(within) <= 0 or against < NEARLY_ALL or explain(alike_KK, camp, others) < EASED:
+    if min(within) <= 0 or against < NEARLY_ALL or explain(alike_KK, camp, others) < share:
         return False
 
     # rho = between / sqrt(within * within')
