@@ -160,7 +160,7 @@ class Camps(Reputation):
 
     def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
         """Indices of the ballots on the majority's side of the widest gap; None if no gap is wide enough."""
-        width, camp = max((widest_gap(line, heads_n, half, need) for line in lines), key=lambda gap: gap[0])
+        width, camp = widest_gap(list(lines), heads_n, half, need)
         return camp if width > 1 else None
 
     def honest_side(self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs) -> Tensor:
@@ -180,7 +180,7 @@ class Camps(Reputation):
         half = float(heads.sum()) * (1 + SLACK) / 2
         for power in range(len(POWERS)):
             places = torch.cat([work_KP[stay, power], work_NP[absent, power]]).clamp_min(1e-12).log()
-            width, camp = widest_gap(Line(places, EQUAL[power]), heads, half, need)
+            width, camp = widest_gap([Line(places, EQUAL[power])], heads, half, need)
             if width > 1:
                 kept = camp[camp < len(stay)]
                 heads = torch.cat([heads[kept], heads[len(stay) :]])

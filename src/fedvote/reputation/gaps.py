@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,52 +25,59 @@ class Line:
     noise: float  # standard deviation of a position, at least
 
 
-def widest_gap(line: Line, heads_K: Tensor, half: float, need: float) -> Gap:
+def widest_gap(lines: Sequence[Line], heads_K: Tensor, half: float, need: float) -> Gap:
     """The widest gap above a camp with more than half of the heads, or the place far above the lowest majority.
 
-    `need`: the width needed, in spreads of a large camp.
+    Of all lines, which have the same ballots. `need`: the width needed, in spreads of a large camp.
     """
-    order_K = line.places_K.argsort()
-    places_K, sorted_K = line.places_K[order_K] - line.places_K.mean(), heads_K[order_K]
+    K = len(heads_K)
+    if K <= FEWEST:
+        return 0.0, torch.arange(K)
+    order_LK = torch.stack([line.places_K for line in lines]).argsort()
+    places_LK = torch.stack([line.places_K - line.places_K.mean() for line in lines]).gather(1, order_LK)
+    noise_L1 = torch.tensor([[line.noise] for line in lines], dtype=torch.float64)
 
     # the n lowest ballots are the camp, for n = 1 .. K - 1
-    n_n = torch.arange(1, len(order_K), dtype=torch.float64)
-    spread_n = spreads(places_K)[:-1].clamp_min(line.noise)
-    inside_n, outside_n = running_sum(sorted_K)[:-1], running_sum(sorted_K.flip(0)).flip(0)[1:]
-    allowed_n = (n_n >= FEWEST) & (inside_n > half)
-    if not bool(allowed_n.any()):
-        return 0.0, order_K
+    n_n, sorted_LK = torch.arange(1, K, dtype=torch.float64), heads_K[order_LK]
+    spread_Ln = spreads(places_LK)[:, :-1].maximum(noise_L1)
+    inside_Ln, outside_Ln = running_sum(sorted_LK)[:, :-1], running_sum(sorted_LK.flip(1)).flip(1)[:, 1:]
+    allowed_Ln = (n_n >= FEWEST) & (inside_Ln > half)
 
     # gap (1 + 2 / (n - 2)) spread: wider beside a small camp, whose ballots may be close by chance; about as much as
     # Student's t is wider than a normal distribution
     # times the mean head outside: less against clients that were left out before
-    few_n, head_n = 1 + 2 / (n_n - 2).clamp_min(1), outside_n / (len(order_K) - n_n)
-    needed_n = need * few_n * spread_n
-    width_n = torch.where(allowed_n, places_K.diff() / (needed_n * head_n), 0.0)
-    cut = int(width_n.argmax())
-    if width_n[cut] <= 1:  # a ladder of attackers has no gap
-        lowest = int(allowed_n.nonzero()[0])
-        width_n = (places_K[1:] - places_K[lowest]) / (FAR * needed_n[lowest])
-        far_n = (width_n > 1).nonzero()
-        cut = int(far_n[0]) if len(far_n) else cut
-    return float(width_n[cut]), order_K[: cut + 1]
+    few_n, head_Ln = 1 + 2 / (n_n - 2).clamp_min(1), outside_Ln / (K - n_n)
+    needed_Ln = need * few_n * spread_Ln
+    width_Ln = torch.where(allowed_Ln, places_LK.diff() / (needed_Ln * head_Ln), 0.0)
+    gap_L, cut_L = width_Ln.max(1)
+
+    # a ladder of attackers has no gap
+    lowest_L1 = allowed_Ln.byte().argmax(1, keepdim=True)
+    above_Ln = (places_LK[:, 1:] - places_LK.gather(1, lowest_L1)) / (FAR * needed_Ln.gather(1, lowest_L1))
+    far_Ln = (above_Ln > 1) & allowed_Ln.any(1, keepdim=True)
+    first_L = far_Ln.byte().argmax(1)
+    ladder_L = (gap_L <= 1) & far_Ln.any(1)
+    gap_L = torch.where(ladder_L, above_Ln.gather(1, first_L[:, None])[:, 0], gap_L)
+    line = int(gap_L.argmax())
+    cut = int(first_L[line] if ladder_L[line] else cut_L[line])
+    return float(gap_L[line]), order_LK[line, : cut + 1]
 
 
-def spreads(places_K: Tensor) -> Tensor:
-    """(K,) the standard deviation of the first n positions, in ascending order, about their median, for n = 1 .. K.
+def spreads(places_LK: Tensor) -> Tensor:
+    """(L, K) the standard deviation of the first n positions, in ascending order, about their median, for n = 1 .. K.
 
     Only positions from the median on count. Nobody is left out for too little work, so an attacker far below all others
     would risk nothing, and would make every gap above the honest ballots look narrow.
     """
-    n_K = torch.arange(1, len(places_K) + 1)
+    n_K = torch.arange(1, places_LK.shape[1] + 1)
     low_K = n_K // 2
-    median_K = (places_K[(n_K - 1) // 2] + places_K[low_K]) / 2
-    sums = (running_sum(pad(x_K, (1, 0))) for x_K in (places_K, places_K.square()))
-    sum_K, square_K = (each[n_K] - each[low_K] for each in sums)
+    median_LK = (places_LK[:, (n_K - 1) // 2] + places_LK[:, low_K]) / 2
+    sums = (running_sum(pad(x_LK, (1, 0))) for x_LK in (places_LK, places_LK.square()))
+    sum_LK, square_LK = (each[:, n_K] - each[:, low_K] for each in sums)
 
     # sum (x - median)^2 / count
-    total_K = square_K - 2 * median_K * sum_K + (n_K - low_K) * median_K.square()
-    return (total_K / (n_K - low_K)).clamp_min(0).sqrt()
+    total_LK = square_LK - 2 * median_LK * sum_LK + (n_K - low_K) * median_LK.square()
+    return (total_LK / (n_K - low_K)).clamp_min(0).sqrt()
 
 
 def running_sum(x: Tensor) -> Tensor:

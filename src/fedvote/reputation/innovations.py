@@ -85,8 +85,9 @@ def innovations(ballots: Ballots, key: Key) -> list[Part]:
     spans = parts(ballots.layers or (ballots.weights,))
     votes, sample = (most[ballots.device.type] for most in (VOTES, SAMPLE))
     votes = votes if len(ballots) <= MANY else votes // 2
-    places = sampled(spans, seed(ballots, key), min(sample, max(RUN, votes // (len(ballots) * len(spans)))))
-    place_n = torch.cat(places).to(ballots.device)
+    most = min(sample, max(RUN, votes // (len(ballots) * len(spans))))
+    places = sampled(spans, seed(ballots, key), most, ballots.device)
+    place_n = torch.cat(places)
     soft_n = ballots.soft_D[place_n]
     jumps_Kn = torch.empty((len(ballots), len(place_n)), device=place_n.device)
     rounded_Kn = torch.empty_like(jumps_Kn, dtype=torch.int8)
@@ -124,16 +125,16 @@ def parts(layers: Sequence[int]) -> list[slice]:
     return spans
 
 
-def sampled(spans: Sequence[slice], seed: int, most: int) -> list[Tensor]:
+def sampled(spans: Sequence[slice], seed: int, most: int, device: torch.device) -> list[Tensor]:
     """The weights of each part that are looked at: all, or runs of neighbours, at most so many."""
-    generator, found = torch.Generator().manual_seed(seed), list[Tensor]()
+    generator, found, run = torch.Generator().manual_seed(seed), list[Tensor](), torch.arange(RUN, device=device)
     for span in spans:
         size = span.stop - span.start
         if size <= most:
-            found.append(torch.arange(span.start, span.stop))
+            found.append(torch.arange(span.start, span.stop, device=device))
         else:
             runs = torch.randperm(size // RUN, generator=generator)[: most // RUN].sort().values
-            found.append((span.start + runs[:, None] * RUN + torch.arange(RUN)).flatten())
+            found.append((span.start + runs.to(device)[:, None] * RUN + run).flatten())
     return found
 
 
