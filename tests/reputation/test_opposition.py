@@ -102,16 +102,16 @@ def test_large_camps_that_explain_less_go_if_their_work_nearly_cancels(
 
 
 def test_those_whom_a_camp_leaves_behind_are_not_divided_by_half_of_the_share() -> None:
-    """25 honest clients behind 6 opponents: alone they would be two camps whose work cancels, 10 and 15."""
-    made, behind = pairs(-0.014, 0.024, 0.02, FEW + 10), torch.arange(FEW, N)
+    """28 honest clients behind 3 opponents: alone they would be two camps whose work cancels, 10 and 18."""
+    made, behind = pairs(-0.011, 0.014, 0.014, 3 + 10), torch.arange(3, N)
     assert opposed_camp(of_these(made, behind), torch.arange(len(behind))) is not None
     assert opposed_camp(replace(made, half=len(behind) / 2), behind) is None
 
 
 def test_among_few_ballots_camps_whose_work_nearly_cancels_stay() -> None:
     made = pairs(-0.011, 0.014, 0.015)
-    for others, goes in ((14, True), (13, False)):
-        inside = torch.cat([torch.arange(6), torch.arange(N - others, N)])
+    for others, goes in ((18, True), (17, False)):
+        inside = torch.cat([torch.arange(10), torch.arange(N - others, N)])
         assert (opposed_camp(of_these(made, inside), torch.arange(len(inside))) is not None) == goes
 
 
