@@ -112,17 +112,6 @@ def test_the_reasons_tell_forgers_from_opponents_in_every_round() -> None:
         assert round < 3 or out == list(rows)
 
 
-@pytest.mark.parametrize(("forgers", "divided"), [(range(10), True), (range(10, 20), False)], ids=["known", "others"])
-def test_a_round_is_divided_if_forgers_are_known_as_opponents(
-    forgers: range, divided: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = list[bool]()
-    monkeypatch.setattr("fedvote.reputation.camps.opposed_camp", lambda pairs, inside: seen.append(pairs.divided))
-    known = {**Camps().init(N), "opposed": (torch.arange(N) < 10).float()}
-    judged(known, attacked(ATTACKS["inverse"], forgers), range(N))
-    assert seen == [divided] * 2  # over rounds, and in this one
-
-
 def test_an_opponent_for_very_many_rounds_is_still_one() -> None:
     """Its share of rounds as an opponent is 1 in float32, and grows no more."""
     known = {**Camps().init(2), "opposed": torch.ones(2)}

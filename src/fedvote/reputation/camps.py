@@ -85,10 +85,8 @@ class Camps(Reputation):
         alike_nn = cosines(common_counts(found)[stay][:, stay])
         found = [part.jumps_alone() for part in found]  # neither are counts of pairs
         memory = memory | remembered(memory, rows, alike_nn)
-        known_N = memory["opposed"].cpu() > KNOWN
-        known_n, known_K = known_N[rows.cpu()], known_N[clients_K.cpu()]
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
-        pairs = replace(pairs, divided=bool(known_n.sum() < known_K.sum()))
+        known_n = memory["opposed"][rows].cpu() > KNOWN
         now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs))
         inside = self.unopposed(found, stay, pairs, now, known_n)
         del alike_nn, now

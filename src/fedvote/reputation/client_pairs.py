@@ -35,7 +35,6 @@ class Pairs:
     heads_A: Tensor
     half: float  # of the round's heads
     ballots: int  # of the round, also those that were left out as forged
-    divided: bool = False  # whether clients known as opponents are among those left out as forged
     sudden: bool = False  # whether a dispute is new: clients turned together, so that none is neutral
 
     def outnumber(self, camp: Tensor, others: Tensor) -> bool:

@@ -134,7 +134,8 @@ def sampled(spans: Sequence[slice], seed: int, most: int, device: torch.device) 
             found.append(torch.arange(span.start, span.stop, device=device))
         else:
             runs = torch.randperm(size // RUN, generator=generator)[: most // RUN].sort().values
-            found.append((span.start + runs.to(device)[:, None] * RUN + run).flatten())
+            start = span.start + int(torch.randint(size % RUN + 1, (), generator=generator))
+            found.append((start + runs.to(device)[:, None] * RUN + run).flatten())
     return found
 
 
