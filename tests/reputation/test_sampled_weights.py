@@ -15,7 +15,8 @@ def test_every_weight_of_a_part_can_be_looked_at() -> None:
         (place_n,) = sampled([slice(5, 5 + SIZE)], seed, MOST, torch.device("cpu"))
         assert len(place_n) == MOST == len(place_n.unique())
         seen_n[place_n - 5] = True
-    assert int(seen_n.sum()) > 0.98 * SIZE and bool(seen_n[-20:].any())  # 190 chances at the ends, 1 in 1,024 each
+    assert int(seen_n.sum()) > 0.98 * SIZE  # the first and the last weight are seldom looked at
+    assert bool(seen_n[:20].any()) and bool(seen_n[-20:].any())
 
 
 def test_a_small_part_is_looked_at_as_a_whole() -> None:
