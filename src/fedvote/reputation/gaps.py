@@ -26,9 +26,9 @@ class Line:
 
 
 def widest_gap(lines: Sequence[Line], heads_K: Tensor, half: float, need: float) -> Gap:
-    """The widest gap above a camp with more than half of the heads, or the place far above the lowest majority.
+    """The widest gap on any line above a camp with more than half of the heads; or far above the lowest such camp.
 
-    Of all lines, which have the same ballots. `need`: the width needed, in spreads of a large camp.
+    All lines have the same ballots. `need`: the width needed, in spreads of a large camp.
     """
     K = len(heads_K)
     if K <= FEWEST:
