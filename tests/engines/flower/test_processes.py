@@ -10,6 +10,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,32 @@ def test_who_is_interrupted_twice_still_stops_everything(tmp_path: Path) -> None
         programs.stop = partial(programs.stop, patience=1.0)  # type: ignore[method-assign]
         raise KeyboardInterrupt
     assert not alive(pid)
+
+
+def test_who_is_interrupted_while_a_program_starts_stops_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program runs, and the caller does not have it yet."""
+    started, popen = [], subprocess.Popen
+
+    def interrupted(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*args, **options))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    with pytest.raises(KeyboardInterrupt), Processes(tmp_path) as programs:
+        monkeypatch.setattr(subprocess, "Popen", interrupted)
+        programs.start("program", [sys.executable, "-c", "import time; time.sleep(600)"])
+    assert len(started) == 1 and not alive(started[0].pid)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)  # it is heeded again
+
+
+def test_a_program_heeds_signals_though_they_were_postponed_when_it_started(tmp_path: Path) -> None:
+    with Processes(tmp_path) as programs:
+        code = "import signal; print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
+        programs.start("program", [sys.executable, "-c", code]).wait()
+    assert programs.tail("program") == "True"
 
 
 def test_who_does_not_want_to_end_is_ended(tmp_path: Path) -> None:

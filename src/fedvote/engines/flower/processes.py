@@ -37,7 +37,7 @@ class Processes:
 
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a program in its own session: Ctrl-C reaches only us, and we stop the programs in order."""
-        with open(self.log(name), "ab", opener=_for_the_owner) as log:
+        with _postponed(), open(self.log(name), "ab", opener=_for_the_owner) as log:
             self.running[name] = subprocess.Popen(
                 command, cwd=cwd, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
@@ -88,6 +88,27 @@ class Processes:
 def _for_the_owner(path: str, flags: int) -> int:
     """Open a file that no other user of the machine may read."""
     return os.open(path, flags, 0o600)
+
+
+@contextlib.contextmanager
+def _postponed() -> Iterator[None]:
+    """Heed signals after the block: one between a program's start and its entry in `running` would leave it behind.
+
+    Ignoring them instead would be inherited by the program. Ignored signals stay ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    arrived: list[int] = []
+    heeded = [number for number in ENDS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for late in arrived:
+        signal.raise_signal(late)
 
 
 @contextlib.contextmanager
