@@ -43,6 +43,15 @@ def test_every_cohort_and_length_of_turn_has_a_row_whose_numbers_fit_together() 
     assert work == pytest.approx([work[0]] * len(work)), "a step of a client is the same work in all of them"
 
 
+def test_one_network_is_measured_with_augmentation_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "AUGMENTED", JOBS[0].model)
+    plain, augmented = measure_all(JOBS[:1], (2,), (), CPU)
+    assert (plain["augment"], augmented["augment"]) == ("", "flip crop")
+    assert augmented["training_tflops"] * augmented["training_seconds"] == pytest.approx(
+        plain["training_tflops"] * plain["training_seconds"]
+    ), "augmentation is no work of the network"
+
+
 def test_work_is_three_times_the_multiplications_and_additions_of_a_forward_pass() -> None:
     job = JOBS[0]
     made = simulate._federation(job, 1, CPU, compile=False)
@@ -87,8 +96,8 @@ def test_a_first_round_that_takes_long_is_not_the_last(monkeypatch: pytest.Monke
 
 def test_the_page_draws_a_line_for_every_network_and_has_every_number() -> None:
     row = {
-        "model": "a<b", "method": "FedVote", "compiled": False, "clients": 1, "steps": 40, "batch": 100, "seconds": 0.5,
-        "samples_per_second": 8000.0,
+        "model": "a<b", "method": "FedVote", "augment": "", "compiled": False, "clients": 1, "steps": 40, "batch": 100,
+        "seconds": 0.5, "samples_per_second": 8000.0,
     }  # fmt: skip
     rows = [
         {**row, "clients": n, "seconds": math.sqrt(n), "steps": s} for n, s in [(1, 40), (10, 40), (100, 40), (10, 80)]

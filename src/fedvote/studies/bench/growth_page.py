@@ -60,5 +60,6 @@ def chart(title: str, by: str, series: tuple[Series, ...]) -> Chart:
 
 def _label(row: Row, by: str) -> str:
     """The name of a line: the network, and the size that is constant along it."""
-    compiled = ", compiled" if row["compiled"] else ""
-    return f"{row['model']}{compiled}, " + (f"{row['steps']} steps" if by == "clients" else f"{row['clients']} clients")
+    augmented, compiled = ", augmented" if row["augment"] else "", ", compiled" if row["compiled"] else ""
+    constant = f"{row['steps']} steps" if by == "clients" else f"{row['clients']} clients"
+    return f"{row['model']}{augmented}{compiled}, {constant}"

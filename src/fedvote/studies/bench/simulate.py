@@ -46,6 +46,7 @@ class Job:
     steps: int
     batch: int
     usual: int = 31  # clients of a round, in rows that vary something else
+    augment: tuple[str, ...] = ()
 
 
 JOBS = (
@@ -55,6 +56,8 @@ JOBS = (
 )
 COHORTS = (1, 10, 31, 50, 100, 1000)
 STEPS = (10, 20, 80)  # local steps besides the job's own, for one cohort
+AUGMENTED = "vgg7"  # this network is also measured with augmentation
+AUGMENT = ("flip", "crop")
 
 
 def bench(model: Sequence[str] = (), clients: Sequence[int] = (), device: str = "auto") -> Rows:
@@ -66,7 +69,7 @@ def bench(model: Sequence[str] = (), clients: Sequence[int] = (), device: str = 
 
 
 def measure_all(jobs: Sequence[Job], cohorts: Sequence[int], steps: Sequence[int], device: torch.device) -> Rows:
-    """A row for each network and cohort, then rows for other local steps and, on a GPU, for compiled networks."""
+    """A row for each network and cohort; then for other local steps, for augmentation, and compiled on a GPU."""
     rate = matrix_rate(device)
     rows: Rows = []
     for job in jobs:
@@ -82,8 +85,10 @@ def measure_all(jobs: Sequence[Job], cohorts: Sequence[int], steps: Sequence[int
         return job.usual if job.usual in cohorts else max(cohorts)
 
     rows += [measure(dataclasses.replace(jobs[0], steps=n), usual(jobs[0]), device, rate) for n in steps]
+    augmented = [dataclasses.replace(job, augment=AUGMENT) for job in jobs if job.model == AUGMENTED]
+    rows += [measure(job, usual(job), device, rate) for job in augmented]
     if device.type == "cuda":
-        rows += [measure(job, usual(job), device, rate, compile=True) for job in jobs]
+        rows += [measure(job, usual(job), device, rate, compile=True) for job in (*jobs, *augmented)]
     return rows
 
 
@@ -107,6 +112,7 @@ def measure(job: Job, clients: int, device: torch.device, rate: float, compile: 
         "model": job.model,
         "method": type(job.method).__name__,
         "coding": getattr(job.method, "coding", None),
+        "augment": " ".join(job.augment),
         "compiled": compile,
         "clients": clients,
         "steps": job.steps,
@@ -169,6 +175,7 @@ def _federation(job: Job, clients: int, device: torch.device, compile: bool) -> 
         steps=job.steps,
         batch=job.batch,
         partition=IID(),
+        augment=job.augment,
         test_batch=100,
         calibrate_on=100,
         device=device.type,
