@@ -39,6 +39,7 @@ from fedvote.studies.experiments.hostile_digits import (
     HONEST_DIGITS,
     HOSTILE_DIGITS,
     INFLUENCE_DIGITS,
+    LABELS_DIGITS,
     RULES_DIGITS,
     UNEVEN_DIGITS,
 )
@@ -83,6 +84,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "hostile-cifar10": HOSTILE_CIFAR10,
     "honest-digits": HONEST_DIGITS,
     "uneven-digits": UNEVEN_DIGITS,
+    "labels-digits": LABELS_DIGITS,
     "influence-digits": INFLUENCE_DIGITS,
     "fast-paths": FAST_PATHS,
     "wire": WIRE,

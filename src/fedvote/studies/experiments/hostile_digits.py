@@ -152,6 +152,27 @@ UNEVEN_DIGITS = Comparison(
     first_seed=1,
 )
 
+LABELS = {"mirrored": (), "one pair": ("attack.swaps=1",), "one way": ("attack.swaps=3", "attack.one_way=true")}
+COUNTS = {"": (), ", changes counted": ("method.counts=changes",)}
+LABELS_DIGITS = Comparison(
+    "Wrong labels where the server counts votes and where it counts changes, on digits among 31 clients",
+    tuple(
+        Cell(
+            f"{name}, {hostile}",
+            "quickstart",
+            (*DIGITS, *settings_of_run(rule, ("attack=label-flip", *labels), hostile), *counts),
+            f"{rule}{suffix}",
+        )
+        for name, labels in LABELS.items()
+        for hostile in (10, 15)
+        for suffix, counts in COUNTS.items()
+        for rule in ("camps", "oracle")
+    ),
+    grid({"accuracy": ""}, "Labels, hostile clients"),
+    f"{ORACLE}'mirrored' swaps all classes in pairs, 'one way' calls three classes by others' names.",
+    first_seed=1,
+)
+
 DEFENCES = {"camps": RULES["camps"], "uniform": ()}
 ROTATED = ("attack=rotated", "federation.hostile=6")
 HONEST_DIGITS = Comparison(
