@@ -50,7 +50,7 @@ class EntropyVotes(Codec):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", len(self.context))
-        lowest, highest = (int(self.context.min()), int(self.context.max())) if self.count else (0, 0)
+        lowest, highest = torch.stack(self.context.aminmax()).tolist() if self.count else (0, 0)
         if lowest < 0 or highest >= len(self.expected):
             raise WireError(f"contexts from {lowest} to {highest}, expected 0 to {len(self.expected) - 1}")
 
@@ -128,8 +128,8 @@ class EntropyVotes(Codec):
 
     def _digits(self, x: Tensor) -> Tensor:
         digits_D = ((x - self.alphabet[0]) // self._step).to(torch.uint8)
-        valid = x.shape == self.context.shape and bool((self._votes_of(digits_D) == x).all())
-        if not valid or not bool((digits_D < len(self.alphabet)).all()):
+        valid_D = (self._votes_of(digits_D) == x).logical_and_(digits_D < len(self.alphabet))
+        if x.shape != self.context.shape or not bool(valid_D.all()):
             raise not_a_ballot(x, self.count, self.alphabet)
         return digits_D
 
@@ -167,6 +167,11 @@ class EntropyVotes(Codec):
         return -(-self._votes // self._size)
 
     @cached_property
+    def _spare(self) -> Shares:
+        """(C,) the number of places after each context's votes that its last symbol leaves empty."""
+        return self._symbols * self._size - self._votes
+
+    @cached_property
     def _blocks(self) -> list[tuple[int, int, int]]:
         """(context, begin, end) of its symbols, for each context that has votes."""
         ends = np.cumsum(self._symbols)
@@ -185,19 +190,15 @@ class EntropyVotes(Codec):
     @cached_property
     def _source(self) -> Tensor:
         """(P,) the index of the vote at each padded position; the padding has any index."""
-        source = self._order.new_zeros(int(self._symbols.sum()) * self._size)
-        taken = 0
-        for begin, count in self._runs:
-            source[begin : begin + count] = self._order[taken : taken + count]
-            taken += count
-        return source
+        padding = self._order.new_zeros(int(self._spare.sum()))
+        both = zip(self._order.split(self._votes.tolist()), padding.split(self._spare.tolist()), strict=True)
+        return torch.cat([piece for pieces in both for piece in pieces])
 
     @cached_property
     def _padding(self) -> Tensor:
         """The positions of the padding, at the end of each context."""
         ends = np.cumsum(self._symbols) * self._size
-        spare = self._symbols * self._size - self._votes
-        positions = [np.arange(end - n, end) for end, n in zip(ends, spare, strict=True)]
+        positions = [np.arange(end - n, end) for end, n in zip(ends, self._spare, strict=True)]
         return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *positions])).to(self.context.device)
 
     # The shares of the values in each context.
@@ -237,8 +238,8 @@ class EntropyVotes(Codec):
 
     def _likeliest(self, shares: Shares) -> Tensor:
         """The padding of each context: its likeliest value, which takes the fewest bits."""
-        spare = self._symbols * self._size - self._votes
-        return torch.from_numpy(np.repeat(shares.argmax(1).astype(np.uint8), spare)).to(self.context.device)
+        likeliest = shares.argmax(1).astype(np.uint8)
+        return torch.from_numpy(np.repeat(likeliest, self._spare)).to(self.context.device)
 
     def _shares(self, counts: Shares) -> Shares:
         own = in_units(counts / np.maximum(counts.sum(1, keepdims=True), 1))
