@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "CHANGELOG.md", "docs/**/*.md", "examples/*/README.md")
 
 FILE = r"(?:\.\./)*results/[\w./-]+\.json"
-LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})\s+"([^"]+)"\)')
+LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})(\s+)"([^"]+)"\)')
 TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
@@ -85,8 +85,8 @@ def files(text: str, folder: Path) -> set[Path]:
     return {path for path in ((folder / path).resolve() for path in paths) if path.exists()}
 
 
-def _linked(folder: Path, shown: str, path: str, expression: str) -> str:
-    return f'[{written(_value(folder / path, expression), like=shown)}]({path} "{expression}")'
+def _linked(folder: Path, shown: str, path: str, space: str, expression: str) -> str:
+    return f'[{written(_value(folder / path, expression), like=shown)}]({path}{space}"{expression}")'
 
 
 def _table(folder: Path, begin: str, path: str, expression: str, now: str, end: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fedvote.studies.experiments.both_ways import megabytes_to
@@ -139,9 +139,21 @@ def _as_number(column: str) -> float:
 
 
 def defended(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "camps") -> list[str]:
-    """A line for each attack: its accuracy under a rule, and in brackets how far it is from the honest clients alone.
+    """A line for each attack: accuracy under a rule; in brackets, the difference to the honest clients alone."""
+    return _by_attack(cells, corner, lambda by_rule: _difference(by_rule, rule))
 
-    Rows of the file are `attack, hostile clients`; each number of hostile clients is a column.
+
+def counted_until(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "camps") -> list[str]:
+    """A line for each attack: the last round in which a hostile client has a vote; least and most of the seeds."""
+    return _by_attack(cells, corner, lambda by_rule: _last_vote(by_rule.get(rule, {})))
+
+
+def _by_attack(
+    cells: Iterable[Mapping[str, Any]], corner: str, entry: Callable[[Mapping[str, Mapping[str, Records]]], str]
+) -> list[str]:
+    """A line for each attack. Rows of the file are `attack, hostile clients`: each number of them is a column.
+
+    `entry` gets the runs of a cell, by rule.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for cell in cells:
@@ -149,10 +161,15 @@ def defended(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "camps
         found.setdefault((attack, hostile), {})[cell["column"]] = cell["seeds"]
     numbers = list(dict.fromkeys(hostile for _, hostile in found))
     body = [
-        _line([attack, *(_difference(found.get((attack, hostile), {}), rule) for hostile in numbers)])
+        _line([attack, *(entry(found.get((attack, hostile), {})) for hostile in numbers)])
         for attack in dict.fromkeys(attack for attack, _ in found)
     ]
     return [*_head([corner, *numbers]), *body]
+
+
+def _last_vote(runs: Mapping[str, Records]) -> str:
+    each = [max([r["round"] for r in run if r["hostile_weight"] > 0], default=0) for run in runs.values()]
+    return " to ".join(str(n) for n in sorted({min(each), max(each)})) if each else ""
 
 
 def _difference(by_rule: Mapping[str, Mapping[str, Records]], rule: str) -> str:
@@ -238,6 +255,7 @@ FUNCTIONS = (
     grid,
     shown,
     defended,
+    counted_until,
     honest,
     lost,
     heard,
