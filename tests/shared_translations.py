@@ -40,15 +40,15 @@ def shared_translations() -> Iterator[None]:
     graphs: dict[bytes, bytes] = {}
     translate = onnx.translated
 
-    def translated(network: Deployed) -> Any:
+    def translated(network: Deployed, x: torch.Tensor) -> Any:
         onnx._library("onnxscript")
         key = io.BytesIO()
         try:
             Content(key).dump(network)
         except (AttributeError, pickle.PicklingError):  # a class within a test
-            return translate(network)
+            return translate(network, x)
         if key.getvalue() not in graphs:
-            graphs[key.getvalue()] = translate(network).SerializeToString()
+            graphs[key.getvalue()] = translate(network, x).SerializeToString()
         return ModelProto.FromString(graphs[key.getvalue()])
 
     with pytest.MonkeyPatch.context() as patch:

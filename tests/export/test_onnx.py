@@ -149,6 +149,55 @@ class Stacked(nn.Module):
         return torch.stack([self.layers(row) for row in x])
 
 
+class Tokens(nn.Module):
+    """Ten tokens, the first of them `first`, through an embedding and an encoder."""
+
+    def __init__(self, encoder: nn.Module, first: int = 0) -> None:
+        super().__init__()
+        self.first, self.embedding, self.encoder, self.last = first, nn.Embedding(10, 8), encoder, nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        encoded = self.encoder(self.embedding(x.long() - self.first))
+        y: Tensor = self.last((encoded[0] if isinstance(encoded, tuple) else encoded).mean(1))
+        return y
+
+
+def of_tokens(encoder: nn.Module, dtype: torch.dtype, first: int = 0) -> tuple[Deployed, Tensor]:
+    """A network of rows of six tokens, and such rows."""
+    x = torch.randint(first, first + 10, (60, 6), generator=torch.Generator().manual_seed(1)).to(dtype)
+    return Deployed(Tokens(encoder, first), (), (), "abcd", (6,), dtype).eval().requires_grad_(False), x
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("kind", ["transformer", "lstm"])
+def test_a_network_with_an_embedding_is_tried_on_tokens_that_it_has(
+    tmp_path: Path, kind: str, dtype: torch.dtype
+) -> None:
+    torch.manual_seed(3)
+    attention = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.LSTM(8, 8, batch_first=True) if kind == "lstm" else nn.TransformerEncoder(attention, 1)
+    network, x = of_tokens(encoder, dtype)
+    made = export_onnx(network, tmp_path / "network.onnx")
+    assert np.allclose(answers(made.path, x), network(x), rtol=1e-4, atol=1e-4) and made.agreement == 1
+    integers = export_onnx(network, tmp_path / "int8.onnx", int8=x)
+    assert integers.agreement and integers.agreement >= 0.9
+    if dtype == torch.float32:
+        with pytest.raises(ModelError, match=r"for which there is no C yet; .* export it as onnx"):
+            export_c(network, tmp_path / "network.c")
+
+
+def test_a_network_that_accepts_no_random_inputs_is_tried_on_those_given(tmp_path: Path) -> None:
+    network, x = of_tokens(nn.Linear(8, 8), torch.float32, first=50)
+    with pytest.raises(ModelError, match=r"accepts no random inputs \(IndexError: index out of range.*inputs=x\[:4\]"):
+        export_onnx(network, tmp_path / "network.onnx")
+    for count in (1, 60):
+        made = export_onnx(network, tmp_path / "network.onnx", inputs=x[:count])
+        assert np.allclose(answers(made.path, x), network(x), rtol=1e-4, atol=1e-4)
+    assert export_onnx(network, tmp_path / "int8.onnx", int8=x).agreement
+    with pytest.raises(ConfigError, match=r"inputs is torch\.int64 of shape \(60, 6\), expected inputs as the network"):
+        export_onnx(network, tmp_path / "network.onnx", inputs=x.long())
+
+
 def test_a_graph_for_batches_of_one_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot be made ONNX: .*(batch|size|constraint|specialize)"):
         export_onnx(deployed(Stacked(), "binary", (20,), torch.float32), tmp_path / "network.onnx")

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from fedvote import ConfigError, Doubt, FedVoteError, load_network
+from fedvote.export import exported
 from fedvote.export.c.compiled import can_compile
 from fedvote.export.export_run import export_run
 from fedvote.export.web.run_facts import run_facts
@@ -81,6 +82,46 @@ def test_the_network_alone_is_enough_unless_data_are_needed(folder: Path, tmp_pa
     for int8 in (True, False):
         with pytest.raises(ConfigError, match="is not a run folder, so its data are unknown"):
             export_run(alone, int8=int8, test=not int8)
+
+
+TOKENS = """\
+import torch
+from torch import nn
+from fedvote import Dataset, Examples
+
+def data():
+    x = torch.randint(0, 10, (300, 6), generator=torch.Generator().manual_seed(0)).float()
+    y = (x[:, 0] > 4).long()
+    return Dataset("tokens", Examples(x[:200], y[:200]), Examples(x[200:], y[200:]), ("low", "high"))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.hidden, self.last = nn.Embedding(10, 8), nn.Linear(48, 16), nn.Linear(16, 2)
+
+    def forward(self, x):
+        return self.last(self.hidden(self.embedding(x.long()).flatten(1)).relu())
+
+def net(shape, classes):
+    return Net()
+"""
+
+
+def test_the_data_of_the_run_try_its_export_if_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tokens.py").write_text(TOKENS)
+    own = [f"{key}={tmp_path / 'tokens.py'}:{name}" for key, name in (("data", "data"), ("model", "net"))]
+    folder = tmp_path / "run"
+    list(run(read("quickstart", [*FAST, *own]), RunFolder(folder), device="cpu"))
+    assert export_run(folder, trust=True)[0].agreement == 1  # on random tokens
+    monkeypatch.setattr(exported, "_random_inputs", lambda *_: iter(()))
+    expected = RunFolder(folder).metrics()[-1]["accuracy_calibrated"]
+    for int8 in (False, True):
+        _, quality = export_run(folder, int8=int8, test=True, trust=True)
+        assert quality["accuracy"] == pytest.approx(expected, abs=0.02)
+    named = f"{tmp_path / 'tokens.py'}:data"
+    assert export_run(folder / "network.safetensors", trust=True, data=named)[0].agreement == 1
+    with pytest.raises(FedVoteError, match="with --test on the command line"):
+        export_run(folder, trust=True)
 
 
 def test_a_folder_gets_a_file(folder: Path, tmp_path: Path) -> None:

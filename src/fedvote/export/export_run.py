@@ -16,7 +16,7 @@ from fedvote.core import Dataset
 from fedvote.errors import ConfigError, Doubt, FedVoteError
 from fedvote.export import c, onnx, web
 from fedvote.export.c.compiled import can_compile
-from fedvote.export.exported import Exported
+from fedvote.export.exported import Exported, inputs_of
 from fedvote.export.network_file import load_network
 from fedvote.export.web.run_facts import run_facts
 from fedvote.plan import Plan
@@ -46,7 +46,8 @@ def export_run(
 ) -> tuple[Exported, dict[str, float]]:
     """Export the network of `run`, a run folder or a network file. Returns the export, and how it does on test data.
 
-    `int8`: 8-bit activations; `test`: measure the run's metric, by its name. Both need the folder and the run's data.
+    `int8`: 8-bit activations; `test`: measure the run's metric, by its name. Both need the folder and the run's data,
+    which then also check the export instead of random inputs.
     `trust`: run the FILE.py that the run's files name. `data`: a dataset, FILE.py:NAME or a folder with test.npz,
     instead of the data that the run was judged by. `runtime`: for a page, the package of ONNX Runtime Web as a file.
     """
@@ -58,15 +59,17 @@ def export_run(
     if runtime is not None and to != "web":
         raise ConfigError(f"--runtime is for pages, and the format is {to}: omit it, or export --to web")
     network = load_network(run, trust=trust)
-    examples = _examples(run, trust, data) if int8 or test else None
-    inputs = None
+    examples = _examples(run, trust, data) if int8 or test or data else None
+    ranges = None
     if int8 and examples:
         order = torch.randperm(len(examples.train), generator=Key(0).torch("int8"))
-        inputs = examples.train.x[order[:CALIBRATED_ON]]
+        ranges = examples.train.x[order[:CALIBRATED_ON]]
     if to == "web":
-        examples = examples or _examples_if_here(run, trust, data)
+        examples = examples or _examples_if_here(run, trust)
         write = partial(write, data=examples, runtime=runtime, **run_facts(run, trust))
-    exported = write(network, _target(run, out, to, int8), inputs)
+    else:
+        write = partial(write, inputs=inputs_of(examples))
+    exported = write(network, _target(run, out, to, int8), ranges)
     if not (test and examples):
         return exported, {}
     goal = _goal(run, trust, examples)
@@ -85,13 +88,11 @@ def _target(run: Path, out: Path | None, to: str, int8: bool) -> Path:
     return out / name if out.is_dir() or not out.suffix else out
 
 
-def _examples_if_here(run: Path, trust: bool, data: str) -> Dataset | None:
-    """The data of the run, if they are here: a page can do without them, but not without data that the user names."""
+def _examples_if_here(run: Path, trust: bool) -> Dataset | None:
+    """The data of the run, if they are here: a page can do without them."""
     try:
-        return _examples(run, trust, data)
+        return _examples(run, trust, "")
     except FedVoteError as error:
-        if data:
-            raise
         reason = str(error).rstrip(".")
         guesses = "how inputs look" if run.is_dir() else "how inputs look, and that outputs are classes"
         warnings.warn(f"the page guesses {guesses}, because {reason}", Doubt, stacklevel=3)

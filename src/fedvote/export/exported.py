@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from fedvote.errors import ConfigError, ModelError
+from fedvote.core import Dataset
+from fedvote.errors import ConfigError, FedVoteError, ModelError, reason
 from fedvote.export.network_file import Deployed
 
 TOLERANCE = 1e-3  # allowed difference of a float export, relative to the largest output
@@ -47,13 +49,54 @@ def votes_among(packed: int, network: Deployed) -> int:
     return packed if network.votes is None else min(packed, network.votes)
 
 
-def examples(network: Deployed, count: int) -> Tensor:
-    """Random inputs of the network's shape and dtype."""
+def inputs_of(data: Dataset | None) -> Tensor | None:
+    """The inputs of some data: of the training examples, or of the test examples if there are no others."""
+    return None if data is None else (data.train if len(data.train) else data.test).x
+
+
+def checked_inputs(network: Deployed, inputs: Tensor, name: str) -> Tensor:
+    """Check inputs that the caller gave as the argument `name`. Returns them on the CPU."""
+    if inputs.dtype != network.dtype or inputs.shape[1:] != network.shape or not len(inputs):
+        raise ConfigError(
+            f"{name} is {inputs.dtype} of shape {tuple(inputs.shape)}, expected inputs as the network takes them: "
+            f"{network.dtype} of shape (a few hundred, {', '.join(map(str, network.shape))})"
+        )
+    return inputs.detach().cpu()
+
+
+def examples(network: Deployed, count: int, given: Tensor | None = None) -> Tensor:
+    """Inputs to try an export on: the first of those given, else random inputs that the network accepts."""
+    if given is not None:
+        return given[torch.arange(count) % len(given)]
+    problem = ""
+    for x in _random_inputs(network, count):
+        try:
+            with torch.no_grad():
+                network(x)
+            return x
+        except FedVoteError:
+            raise
+        except Exception as error:  # a forward may raise anything
+            problem = problem or f"{type(error).__name__}: {reason(error)}"
+    raise ModelError(
+        f"the export cannot be tested, because the network accepts no random inputs ({problem}): give some of its "
+        "data, as inputs=x[:4] in Python or with --test on the command line"
+    )
+
+
+def _random_inputs(network: Deployed, count: int) -> Iterator[Tensor]:
+    """Random inputs of the network's shape and dtype: numbers, then tokens that every embedding has, then zeros."""
     generator = torch.Generator().manual_seed(0)
     shape = (count, *network.shape)
     if network.dtype == torch.uint8:
-        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
-    return torch.randn(shape, generator=generator).to(network.dtype)
+        yield torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    else:
+        yield torch.randn(shape, generator=generator).to(network.dtype)
+    tables = [layer for layer in network.modules() if isinstance(layer, nn.Embedding | nn.EmbeddingBag)]
+    if tables:
+        fewest = min(table.num_embeddings for table in tables)
+        yield torch.randint(0, fewest, shape, generator=generator).to(network.dtype)
+    yield torch.zeros(shape, dtype=network.dtype)
 
 
 def agreement(found: NDArray[Any], network: Deployed, x: Tensor, exact: bool = True) -> float:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedvote.errors import ConfigError, FedVoteError, ModelError, reason
-from fedvote.export.exported import Exported, agreement, checked, examples, votes_among
+from fedvote.export.exported import Exported, agreement, checked, checked_inputs, examples, votes_among
 from fedvote.export.int8 import grouped_outputs, with_int8
 from fedvote.export.network_file import Deployed
 from fedvote.export.packing import BITS, Packed, pack
@@ -34,23 +34,27 @@ if TYPE_CHECKING:
 
 OPSET = 18
 INPUT, OUTPUT = "input", "logits"
-TRIED = 4  # random inputs to test a float file on
+TRIED = 4  # inputs to test a float file on
 
 
-def export_onnx(network: Deployed, path: Path | str, int8: Tensor | None = None) -> Exported:
+def export_onnx(
+    network: Deployed, path: Path | str, int8: Tensor | None = None, *, inputs: Tensor | None = None
+) -> Exported:
     """Write the network, after checking that the file answers like it. The file takes the same inputs.
 
-    `int8`: a few hundred inputs, for 8-bit activations in the ranges of these inputs.
+    `int8`: a few hundred inputs, for 8-bit activations in the ranges of these inputs. `inputs`: a few inputs to check
+    the file on; without them and int8, random ones.
     """
     onnx, _ = _library("onnx"), _library("onnxruntime")
     network, path = checked(network, path, ".onnx")
-    x = examples(network, TRIED)
-    model = translated(network)
-    if int8 is not None:
-        inputs = _checked_inputs(network, int8)
+    ranges = None if int8 is None else checked_inputs(network, int8, "int8")
+    given = ranges if inputs is None else checked_inputs(network, inputs, "inputs")
+    x = examples(network, TRIED, given)
+    model = translated(network, x)
+    if ranges is not None:
         agreement(_outputs(model.SerializeToString(), x), network, x)  # a wrong float graph stays wrong
         with _explained("its graph cannot take 8-bit activations"):
-            model, x = with_int8(model, INPUT, inputs.numpy()), inputs
+            model, x = with_int8(model, INPUT, ranges.numpy()), ranges
     packed = _pack_weights(model)
     _describe(model, network)
     with _explained("its graph is not ONNX"):
@@ -74,12 +78,12 @@ def _library(name: str) -> Any:
         raise ConfigError(f"exports need {name}, which is not installed: pip install '.[onnx]' in a clone") from error
 
 
-def translated(network: Deployed) -> ModelProto:
-    """The network as an ONNX graph, each batch norm folded into the layer before it."""
+def translated(network: Deployed, x: Tensor) -> ModelProto:
+    """The network as an ONNX graph, each batch norm folded into the layer before it. `x`: inputs that it accepts."""
     _library("onnxscript")
     with _explained("torch cannot translate it"), quiet(), torch.no_grad():
         program = torch.onnx.export(
-            network, (examples(network, 2),), dynamo=True, opset_version=OPSET, input_names=[INPUT],
+            network, (x[:2],), dynamo=True, opset_version=OPSET, input_names=[INPUT],
             output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
         )  # fmt: skip
     assert program is not None
@@ -95,15 +99,6 @@ def _explained(problem: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise ModelError(f"the network cannot be made ONNX: {problem} ({reason(error)})") from error
-
-
-def _checked_inputs(network: Deployed, inputs: Tensor) -> Tensor:
-    if inputs.dtype != network.dtype or inputs.shape[1:] != network.shape or not len(inputs):
-        raise ConfigError(
-            f"int8 is {inputs.dtype} of shape {tuple(inputs.shape)}, expected inputs as the network takes them: "
-            f"{network.dtype} of shape (a few hundred, {', '.join(map(str, network.shape))})"
-        )
-    return inputs.detach().cpu()
 
 
 def _pack_weights(model: ModelProto) -> int:

@@ -16,25 +16,30 @@ from fedvote.export.c.buffers import allocate
 from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
-from fedvote.export.exported import Exported, agreement, checked, examples, votes_among
+from fedvote.export.exported import Exported, agreement, checked, checked_inputs, examples, votes_among
 from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, OUTPUT, translated
 from fedvote.system.atomic_file import write
 
 PIXELS = 16  # computed at a time, as in runtime.c
 STACK = 4 * 2 * CHUNK * 16  # bytes of lookup tables per pixel
-TRIED = 4  # random inputs to test the program on
+TRIED = 4  # inputs to test the program on
 KINDS = {torch.uint8: "uint8_t", torch.float32: "float"}
 
 
-def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) -> Exported:
-    """Write the C file `path` and its header. With a C compiler, check first that they answer like the network."""
+def export_c(
+    network: Deployed, path: Path | str, int8: Tensor | None = None, *, inputs: Tensor | None = None
+) -> Exported:
+    """Write the C file `path` and its header. With a C compiler, check first that they answer like the network.
+
+    `inputs`: a few inputs for this check; without them, random ones.
+    """
     if int8 is not None:
         raise ConfigError("int8 is for ONNX files, C files have float activations: export without int8")
     network, path = checked(network, path, ".c")
-    program, same = Program(network, path.stem), None
+    x = examples(network, TRIED, None if inputs is None else checked_inputs(network, inputs, "inputs"))
+    program, same = Program(network, path.stem, x), None
     if can_compile():
-        x = examples(network, TRIED)
         with tempfile.TemporaryDirectory() as folder, compiled(program.write(Path(folder) / path.name)) as answers:
             same = agreement(answers(x), network, x)
     return Exported(program.write(path), program.constant_bytes, program.votes, same)
@@ -43,11 +48,12 @@ def export_c(network: Deployed, path: Path | str, int8: Tensor | None = None) ->
 class Program:
     """The C source of a network, and its memory needs."""
 
-    def __init__(self, network: Deployed, file: str):
-        """`file`: name of the files, without suffix. The C identifiers begin with it."""
+    def __init__(self, network: Deployed, file: str, x: Tensor | None = None):
+        """`file`: name of the files, without suffix. The C identifiers begin with it. `x`: inputs that it accepts."""
         if network.dtype not in KINDS:
             raise ConfigError(f"the network takes {network.dtype}, expected one of {', '.join(map(str, KINDS))}")
-        calls = Calls(translated(network), bytes_in=network.dtype == torch.uint8)
+        graph = translated(network, examples(network, TRIED) if x is None else x)
+        calls = Calls(graph, bytes_in=network.dtype == torch.uint8)
         self.file, self.name = file, re.sub(r"\W|^(?=\d)", "_", file, flags=re.ASCII)
         self.classes, self.inputs, self.outputs = network.classes, prod(network.shape), calls.sizes[OUTPUT]
         self.votes, self.constant_bytes = votes_among(calls.constants.votes, network), calls.constants.nbytes

@@ -14,7 +14,7 @@ from torch import Tensor
 from fedvote.core import Dataset, Task
 from fedvote.errors import ConfigError
 from fedvote.export import onnx
-from fedvote.export.exported import Exported
+from fedvote.export.exported import Exported, inputs_of
 from fedvote.export.network_file import Deployed
 from fedvote.export.web.browser_runtime import LICENCE, runtime_script
 from fedvote.export.web.page_input import page_input
@@ -44,7 +44,7 @@ def export_web(
     """
     page, asks, script = _page(Path(folder)), page_input(network, data), runtime_script(runtime)
     with tempfile.TemporaryDirectory() as scratch:
-        made = onnx.export_onnx(network, Path(scratch) / "network.onnx", int8)
+        made = onnx.export_onnx(network, Path(scratch) / "network.onnx", int8, inputs=inputs_of(data))
         content = made.path.read_bytes()
     task = data.task if data else task or ("classification" if len(network.classes) > 1 else "regression")
     text = try_page(network, content, title, asks, task, facts or {}, metric)
