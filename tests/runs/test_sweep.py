@@ -11,7 +11,7 @@ import pytest
 from fedvote.cli import main
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
-from fedvote.runs.sweep import GRIDS, Point, best, best_of_each, means, points, save, sweep
+from fedvote.runs.sweep import GRIDS, Point, at_the_edge, best, best_of_each, means, points, save, sweep
 
 PLAIN, VALIDATED = read("quickstart"), read("quickstart", ["data.validation=0.1"])
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
@@ -115,8 +115,59 @@ def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsy
     assert [row["settings"] for row in table["runs"]] == [["method.lr=1e-4"], ["method.lr=3e-2"]]
     accuracies = {row["settings"][0]: row["accuracy"] for row in table["runs"]}
     assert accuracies[table["best"][0]] == max(accuracies.values())
-    assert f"best: {table['best'][0]}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"best: {table['best'][0]}" in said and "of its list: a wider list may have a better value" in said
     assert (tmp_path / "report.html").is_file()
+
+
+def tabled(out: Path, rounds: int, *settings: tuple[str, ...]) -> bytes:
+    """The table of a sweep that had these points, each with this many rounds."""
+    records = [judged(0.5) | {"round": index} for index in range(1, rounds + 1)]
+    save([Point(point, out, records, PLAIN) for point in settings], out / "sweep.json")
+    return (out / "sweep.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("over", "rounds", "problem"),
+    [
+        ("method.lr=0.1", 1, "has only 1 of them, without method.lr=0.2: choose another folder with --out, or repeat"),
+        ("method.lr=0.3,0.4", 1, "has only 0 of them, without method.lr=0.1:"),
+        ("method.lr=0.1,0.2", 2, "asks for 2 rounds of method.lr=0.1 instead of 1:"),
+        ("method.lr=0.2", 9, "without method.lr=0.1, and this sweep asks for 9 rounds of method.lr=0.2 instead of 1:"),
+    ],
+)
+def test_a_sweep_that_would_lose_results_is_refused_before_anything_runs(
+    over: str, rounds: int, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tabled(tmp_path, 1, ("method.lr=0.1",), ("method.lr=0.2",))
+    with pytest.raises(SystemExit) as stop:
+        main(["sweep", "quickstart", "--over", over, "--set", f"rounds={rounds}", "--out", str(tmp_path)])
+    said = " ".join(capsys.readouterr().err.split())
+    assert stop.value.code == 2 and "sweep.json has the results of 2 runs, and this sweep" in said and problem in said
+    assert [path.name for path in tmp_path.iterdir()] == ["sweep.json"]
+    assert (tmp_path / "sweep.json").read_bytes() == table
+
+
+def test_a_sweep_with_more_values_goes_on(tmp_path: Path) -> None:
+    tabled(tmp_path, 1, ("method.lr=0.1",))
+    done = list(sweep("quickstart", ["method.lr=0.2,0.1"], FAST, tmp_path, "cpu"))
+    assert [point.settings for point in done] == [("method.lr=0.2",), ("method.lr=0.1",)]
+
+
+def test_a_best_number_at_the_edge_of_its_list_is_said(tmp_path: Path) -> None:
+    def point(accuracy: float, *settings: str) -> Point:
+        return Point(settings, tmp_path, [judged(accuracy)], VALIDATED)
+
+    rates = [point(0.2, "method.lr=1e-1"), point(0.4, "method.lr=0.01"), point(0.3, "method.lr=1.0")]
+    assert at_the_edge(rates) == (
+        "the best method.lr, 0.01, is the smallest of its list: a wider list may have a better value"
+    )
+    assert at_the_edge([point(0.9, "method.lr=0.1"), *rates]) == ""
+    ideal = {"fedvote": 9, "fedavg": 2}
+    methods = [point(-abs(lr - ideal[m]), f"method={m}", f"method.lr={lr}") for m in ideal for lr in (1, 2, 3)]
+    assert at_the_edge(methods).startswith("the best method.lr of fedvote, 3, is the largest of its list: a wider")
+    assert at_the_edge([point(0.1, "seed=1"), point(0.2, "seed=2")]) == ""
+    assert at_the_edge([point(0.1, "method=a"), point(0.2, "method=b")]) == ""
 
 
 def test_a_sweep_over_seeds_alone_chooses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ def sweep(
 ) -> None:
     """Run one configuration with many values and find the best; the same command resumes it."""
     from fedvote.report import write_report
-    from fedvote.runs.sweep import best, best_of_each, means, save
+    from fedvote.runs.sweep import TABLE, at_the_edge, best, best_of_each, means, save
     from fedvote.runs.sweep import sweep as run_sweep
 
     folder = out or Path("runs") / f"sweep-{Path(source).stem}"
@@ -35,7 +35,7 @@ def sweep(
     except KeyboardInterrupt:
         typer.echo(f"stopped after {len(done)} runs; the same command resumes", err=True)
         raise typer.Exit(130) from None
-    save(done, folder / "sweep.json", device)
+    save(done, folder / TABLE, device)
     if len(averages := means(done)) < len(done):
         for mean in averages:
             typer.echo(str(mean))
@@ -45,6 +45,8 @@ def sweep(
             typer.echo(str(mean))
     page = write_report([point.folder for point in done], folder / "report.html")
     chosen = f"best: {' '.join(best(done).settings)}; " if len(averages) > 1 else ""
-    typer.echo(f"{chosen}table: {folder / 'sweep.json'}, report: {page}")
+    typer.echo(f"{chosen}table: {folder / TABLE}, report: {page}")
+    if edge := at_the_edge(done):
+        typer.echo(edge)
     if chosen and not all(point.validated for point in done):
         typer.echo("chosen by the test examples; --set data.validation=0.1 chooses by held-out training examples")

@@ -26,6 +26,7 @@ from fedvote.system.device import find_device
 from fedvote.tasks.goal import ACCURACY, Shown
 
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # commas outside brackets
+TABLE = "sweep.json"  # the sweep's table, in its folder
 LONGEST = 180  # characters of a run folder's name, before its seed
 GRIDS = {"paper-grid": ("1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1")}  # Appendix A-A
 
@@ -101,15 +102,46 @@ def folder_name(words: Sequence[str]) -> str:
 def sweep(
     source: str, over: Sequence[str], settings: Sequence[str], out: Path, device: str = "auto"
 ) -> Iterator[Point]:
-    """Run every point that is not finished yet; yields each point when it is."""
+    """Run every point that is not finished yet; yields each point when it is.
+
+    A folder with the table of another sweep is refused, unless this sweep has all of its points with their rounds.
+    """
     # read all configurations first: mistakes must show before the first run
     planned = [(point, read(source, in_order([*settings, *point]))) for point in points(over)]
+    _check_table(out, {point: config.rounds for point, config in planned})
     for point, config in planned:
         folder = RunFolder(out / folder_name(point))
         snapshots = run(config, folder, device=device, resume=True)
         for _ in watch(snapshots, config.rounds, folder.rounds_done()):
             pass
         yield Point(point, folder.path, folder.metrics(), config)
+
+
+def _check_table(out: Path, planned: Mapping[tuple[str, ...], int]) -> None:
+    """Refuse a sweep that would drop points of the folder's table, or change their rounds. `planned`: rounds."""
+    saved = _saved_rounds(out / TABLE)
+    dropped = [point for point in saved if point not in planned]
+    changed = [point for point in saved if point in planned and saved[point] != planned[point]]
+    problems = []
+    if dropped:
+        problems.append(f"this sweep has only {len(saved) - len(dropped)} of them, without {' '.join(dropped[0])}")
+    if changed:
+        before, now = saved[changed[0]], planned[changed[0]]
+        problems.append(f"this sweep asks for {now} rounds of {' '.join(changed[0])} instead of {before}")
+    if problems:
+        raise ConfigError(
+            f"{out / TABLE} has the results of {len(saved)} runs, and {', and '.join(problems)}: choose another folder "
+            "with --out, or repeat the old command, with more values if you like"
+        )
+
+
+def _saved_rounds(file: Path) -> dict[tuple[str, ...], int]:
+    """The rounds of every point in a sweep's table; empty if there is no table, or none that can be read."""
+    try:
+        runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
+        return {tuple(map(str, row["settings"])): int(row["round"]) for row in runs}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 @dataclass(frozen=True)
@@ -173,6 +205,32 @@ def best_of_each(done: Sequence[Point]) -> list[Mean]:
         for method in (setting for setting in point.settings if setting.startswith("method=")):
             by_method.setdefault(method, []).append(point)
     return [best(points) for points in by_method.values()] if len(by_method) > 1 else []
+
+
+def at_the_edge(done: Sequence[Point]) -> str:
+    """One sentence about the best numbers that are at an edge of their list: a wider one may be better."""
+    tried: dict[str, set[float]] = {}
+    for setting in (setting for point in done for setting in point.settings):
+        key, _, value = setting.partition("=")
+        if key != "seed" and (number := _number(value)) is not None:
+            tried.setdefault(key, set()).add(number)
+    edges = {key: {min(found): "smallest", max(found): "largest"} for key, found in tried.items() if len(found) > 1}
+    parts = []
+    for chosen in best_of_each(done) or [best(done)]:
+        values = dict(setting.split("=", 1) for setting in chosen.settings)
+        whose = f" of {values['method']}" if best_of_each(done) else ""
+        for key in (key for key in values if key in edges):
+            number = _number(values[key])
+            if number is not None and (edge := edges[key].get(number)):
+                parts.append(f"the best {key}{whose}, {values[key]}, is the {edge} of its list")
+    return f"{' and '.join(parts)}: a wider list may have a better value" if parts else ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
