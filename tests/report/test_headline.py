@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fedvote.report.headline import columns, headlines, smaller, traffic
 from fedvote.report.over_seeds import Group
 from fedvote.report.run_page import read_runs
-from tests.report.pages import MakeRun
+from tests.report.pages import MakeRun, report
 
 
 def test_the_headline_numbers_are_the_last_rounds_the_sums_and_the_means(make_run: MakeRun) -> None:
@@ -65,6 +67,27 @@ def test_float32_is_as_small_as_float32(make_run: MakeRun) -> None:
     (run,) = read_runs([folder])
     assert smaller(run).value == "1.00\N{MULTIPLICATION SIGN}"
     assert traffic(run).note.startswith("as much as float32\n")
+
+
+def test_runs_side_by_side_share_one_size_of_float32(make_run: MakeRun) -> None:
+    """FedVote leaves 25 of 100 weights frozen, signSGD trains all. Each message of 100 floats would take 400 bytes."""
+    roles = {"fedvote": ("voted", "frozen float"), "signsgd": ("trained float", "trained float")}
+    folders = []
+    for method, (first, last) in roles.items():
+        sent = 75 if last == "frozen float" else 100
+        bits = {f"{way}link_bits_per_weight": 8 * 50 / (2 * sent) for way in ("up", "down")}
+        folders.append(make_run(method, rounds=3, clients=2, uplink_bytes=50, downlink_bytes=50, **bits))
+        (folders[-1] / "config.toml").write_text(f"[model]\nstart = 'given'\n[method]\nname = '{method}'\n")
+        row = {"shape": [1], "bits_up": 1.0, "bits_device": 1.0}
+        layers = [{"name": "a", "weights": 75, "role": first} | row, {"name": "b", "weights": 25, "role": last} | row]
+        network = {"layers": layers, "total": "", "warnings": []}
+        (folders[-1] / "environment.json").write_text(json.dumps({"network": network}))
+    runs = read_runs(folders)
+    groups = [Group(run.name, (run,)) for run in runs]
+    found = [item.number for group in groups for item in columns(group, groups) if item.label == "Smaller than float32"]
+    assert found == pytest.approx([16, 16])
+    assert [smaller(run).number for run in runs] == pytest.approx([12, 16])  # alone: of the weights that it sends
+    assert "of all weights that at least one of the runs with this network sends" in report(*folders)
 
 
 def edited(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Path:

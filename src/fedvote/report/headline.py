@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fedvote.report.left_out import left_out, out_in_words
@@ -33,13 +33,19 @@ def headlines(run: Run) -> list[Headline]:
     return [quality(run), traffic(run), clients_left_out(run), on_device(run), bits(run), time_taken(run)]
 
 
-def columns(group: Group) -> list[Headline]:
-    """The numbers of one run for a table of several; of runs that differ only in their seed, their means."""
-    first = (quality, float_quality, traffic, smaller, clients_left_out, on_device)
+def columns(group: Group, table: Sequence[Group] = ()) -> list[Headline]:
+    """The numbers of one run for a table of several; of runs that differ only in their seed, their means.
+
+    `table`: all groups of the table, which share one size of float32.
+    """
+    runs = [run for each in table for run in each.runs]
     by_run = [
-        [*(show(run) for show in first), bits_one_way(run, "up"), bits_one_way(run, "down"), time_taken(run)]
+        [
+            quality(run), float_quality(run), traffic(run), smaller(run, runs), clients_left_out(run), on_device(run),
+            bits_one_way(run, "up"), bits_one_way(run, "down"), time_taken(run),
+        ]
         for run in group.runs
-    ]
+    ]  # fmt: skip
     means = [over_seeds(items) for items in zip(*by_run, strict=True)]
     deployed, floating = (with_spread(item, group) for item in means[:2])
     return [with_backdoor(deployed, group), floating, *means[2:]]
@@ -83,8 +89,9 @@ def float_quality(run: Run) -> Headline:
     return Headline(FLOAT, run.final("_float"), writer(run.shown))
 
 
-def smaller(run: Run) -> Headline:
-    sent, floats = sum(map(both_ways, run.rounds)), float32_bytes(run)
+def smaller(run: Run, beside: Sequence[Run] = ()) -> Headline:
+    """How many times as many bytes float32 takes, for the weights that this run or one beside it sends."""
+    sent, floats = sum(map(both_ways, run.rounds)), float32_bytes(run) * more_weights(run, beside)
     return Headline("Smaller than float32", floats / sent if sent and floats else None, times)
 
 
@@ -124,6 +131,22 @@ def float32_bytes(run: Run) -> float:
         if (width := number(record, f"{way}link_bits_per_weight"))
         if not (seeded and way == "down" and record["round"] == 1)
     )
+
+
+def more_weights(run: Run, beside: Sequence[Run]) -> float:
+    """The weights that any of these runs sends of the run's network, divided by those that the run itself sends.
+
+    FedVote leaves float weights frozen that float methods train: one comparison needs one float32 for both.
+    """
+    known = run.network
+    if known is None or not known.sent:
+        return 1.0
+    same = [other.network.sent for other in beside if other.network and other.network.sizes == known.sizes]
+    return weights_in(known.sent.union(*same)) / weights_in(known.sent)
+
+
+def weights_in(layers: Iterable[tuple[str, int]]) -> int:
+    return sum(weights for _, weights in layers)
 
 
 def clients_left_out(run: Run) -> Headline:

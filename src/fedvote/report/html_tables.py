@@ -70,7 +70,8 @@ def comparison_table(groups: Sequence[Group]) -> Html:
     """The numbers that answer, one row a run or one row a group of seeds, each with its colour in the charts."""
     head = ["Runs" if several_seeds(groups) else "Run", *labels(groups)]
     rows = [
-        row_of([swatched(group.name, index, patterned("solid", index))], group) for index, group in enumerate(groups)
+        row_of([swatched(group.name, index, patterned("solid", index))], group, groups)
+        for index, group in enumerate(groups)
     ]
     return table(head, rows, "numbers", sorts=True)
 
@@ -81,8 +82,8 @@ def labels(groups: Sequence[Group]) -> list[str]:
     return [judged if len({group.shown for group in groups}) == 1 else "Deployed network", *others]
 
 
-def row_of(names: Sequence[str], group: Group) -> list[str | Cell]:
-    return [*names, *(Cell(item.value, item.number) for item in columns(group))]
+def row_of(names: Sequence[str], group: Group, groups: Sequence[Group]) -> list[str | Cell]:
+    return [*names, *(Cell(item.value, item.number) for item in columns(group, groups))]
 
 
 def every_run(groups: Sequence[Group]) -> Html:
@@ -90,7 +91,7 @@ def every_run(groups: Sequence[Group]) -> Html:
     pairs = [(index, Group(run.name, (run,))) for index, group in enumerate(groups) for run in group.runs]
     head = ["Run", "Seed", *labels(groups)]
     rows = [
-        row_of([swatched(run.name, index, patterned("solid", index)), written(run.seeds[0])], run)
+        row_of([swatched(run.name, index, patterned("solid", index)), written(run.seeds[0])], run, groups)
         for index, run in pairs
     ]
     return table(head, rows, "numbers", sorts=True)

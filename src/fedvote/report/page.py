@@ -26,6 +26,10 @@ from fedvote.report.what_it_was import attack_name, clients_per_round, in_common
 
 ALLOWED = "script-src 'unsafe-inline'; img-src data:"
 OVER_SEEDS = "Means over runs that differ only in their seed, the metric with its standard deviation."
+FLOAT32 = (
+    "Smaller than float32: compared with the same messages in 4 bytes a weight, of all weights that at least one of "
+    "the runs with this network sends. Bits per weight count the weights that the run itself sends."
+)
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -89,9 +93,9 @@ def answer(groups: Sequence[Group]) -> Html:
         text = "No round is finished yet. Make the report again after the first round."
         return tag("p", text, class_="notice", role="status")
     if several_seeds(groups):
-        return section("Over seeds", comparison_table(groups), explain=OVER_SEEDS)
+        return section("Over seeds", comparison_table(groups), explain=f"{OVER_SEEDS} {FLOAT32}")
     if len(groups) > 1:
-        return section("Runs", comparison_table(groups))
+        return section("Runs", comparison_table(groups), explain=FLOAT32)
     return tag("div", *map(headline_tile, headlines(groups[0].runs[0])), class_="tiles answer")
 
 

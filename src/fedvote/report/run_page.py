@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.network.summary import FROZEN
 from fedvote.report.read_evaluation import read_evaluation
 from fedvote.runs.description import JUDGED_BY
 from fedvote.runs.folder import EVALUATION, RunFolder
@@ -40,6 +41,8 @@ class Network:
     warnings: tuple[str, ...]
     weights: int
     device_bytes: float
+    sizes: frozenset[tuple[str, int]]  # name and weights of every layer
+    sent: frozenset[tuple[str, int]]  # of the layers that travel: all but frozen ones
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,10 @@ def read_network(environment: Mapping[str, Any]) -> Network | None:
         )
         weights = sum(int(layer["weights"]) for layer in raw["layers"])
         device_bytes = sum(layer["weights"] * layer["bits_device"] for layer in raw["layers"]) / 8
-        return Network(layers, str(raw["total"]), tuple(map(str, raw["warnings"])), weights, device_bytes)
+        sizes = {(str(layer["name"]), int(layer["weights"])): str(layer["role"]) for layer in raw["layers"]}
+        sent = frozenset(size for size, role in sizes.items() if role != FROZEN)
+        warnings = tuple(map(str, raw["warnings"]))
+        return Network(layers, str(raw["total"]), warnings, weights, device_bytes, frozenset(sizes), sent)
     except (ValueError, KeyError, TypeError):
         return None
 
