@@ -24,6 +24,7 @@ from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.part_time import PartTime
 from fedvote.attacks.partial import Partial
 from fedvote.attacks.random import Random
+from fedvote.attacks.reflect import Reflect
 from fedvote.attacks.rotated import Rotated
 from fedvote.attacks.single import SINGLE
 from fedvote.attacks.sleeper import Sleeper
@@ -66,6 +67,7 @@ __all__ = [
     "PartTime",
     "Partial",
     "Random",
+    "Reflect",
     "Rotated",
     "Seen",
     "Sleeper",

@@ -40,14 +40,16 @@ class Layer(Attack):
         """Indices of the weights to invert, in ascending order."""
         device = next(iter(seen.own.values())).device
         key, chosen = Key(seen.keys[0].seed), []
-        for name, part in self.named(seen).items():
+        for name, part in named_layers(self.layers, seen).items():
             order = torch.randperm(part.stop - part.start, generator=key.torch(f"attack {name}"))
             chosen.append(part.start + order[: max(1, round(self.share * len(order)))])
         return torch.cat(chosen).sort().values.to(device)
 
-    def named(self, seen: Seen) -> dict[str, slice]:
-        patterns = self.layers or tuple(seen.layers)[:1]
-        found = {n: part for n, part in seen.layers.items() if any(fnmatchcase(n, each) for each in patterns)}
-        if not found:
-            raise ConfigError(f"layers is {self.layers}, expected names among: {', '.join(seen.layers)}")
-        return found
+
+def named_layers(patterns: tuple[str, ...], seen: Seen) -> dict[str, slice]:
+    """The layers that have these names, with * and ?, and their places in a message; without names, the first layer."""
+    wanted = patterns or tuple(seen.layers)[:1]
+    found = {n: part for n, part in seen.layers.items() if any(fnmatchcase(n, each) for each in wanted)}
+    if not found:
+        raise ConfigError(f"layers is {patterns}, expected names among: {', '.join(seen.layers)}")
+    return found

@@ -19,6 +19,7 @@ from fedvote.attacks.nothing import Nothing
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.partial import Partial
 from fedvote.attacks.random import Random
+from fedvote.attacks.reflect import Reflect
 from fedvote.attacks.sleeper import Sleeper
 from fedvote.attacks.vulnerable_votes import VulnerableVotes
 
@@ -41,4 +42,5 @@ SINGLE: dict[str, type[Attack]] = {
     "vulnerable-votes": VulnerableVotes,
     "insider": Insider,
     "common-push": CommonPush,
+    "reflect": Reflect,
 }

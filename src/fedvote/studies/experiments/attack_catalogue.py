@@ -76,6 +76,9 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         **shares("common-push", 15, 5),
         "20 % more work": ("attack=common-push", "attack.work=1.2"),
     },
+    "reflect": {
+        f"first layer, {work:.0%} of the work": ("attack=reflect", f"attack.work={work}") for work in (2.0, 1.0, 3.0)
+    },
     "team": {"of three": ("attack=team",)},
     "colluders": {"inverse": ("attack=colluders",)},
     "min-max": {name: ("attack=min-max", f"attack.flip={name}") for name in ("weakest", "strongest")},
