@@ -16,6 +16,7 @@ from torch import Tensor
 from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.attacks import Attack, Seen
 from fedvote.cli import main
+from fedvote.codecs.float32 import Float32
 from fedvote.core import Dataset, Message, State
 from fedvote.data.partition import Partition
 from fedvote.engines.simulate import simulate
@@ -279,6 +280,34 @@ def test_a_tensor_of_another_type_than_its_codec_carries_is_refused(wire: str, m
     change_what("local", lambda given: (given[0] | {"voted": given[0]["voted"].double()}, given[1]), monkeypatch)
     with pytest.raises(WireError, match=r"'voted' is torch\.float64, expected torch\.float32"):
         run(FedAvg(), wire=wire)
+
+
+@pytest.mark.parametrize("reasons", [["late"], {7: "late"}, {0: 3}], ids=["list", "another client", "a number"])
+def test_why_a_rule_leaves_clients_out_is_checked(reasons: Any) -> None:
+    class First(Uniform):
+        def judge(self, *arguments: Any) -> Any:
+            given = super().judge(*arguments)
+            weights_K = torch.ones_like(given.soft_K).index_fill(0, torch.tensor([0]), 0)
+            return replace(given, soft_K=weights_K, hard_K=weights_K)
+
+        def reasons(self, *arguments: Any) -> Any:
+            return reasons
+
+    with pytest.raises(ConfigError, match=r"First.reasons gives .*, expected (a dict: client -> why|words for some)"):
+        run(FedVote(reputation=First()))
+
+
+def test_a_codec_that_changes_numbers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = Float32.decode
+    monkeypatch.setattr(Float32, "decode", lambda *given: decode(*given) / 2)
+    with pytest.raises(ConfigError, match=r"\w+.decode gives other voted than encode was given"):
+        run(FedAvg(), wire="written")
+
+
+def test_a_method_may_be_given_by_its_name() -> None:
+    assert simulate(module(), dataset(), "fedavg", clients=5, batch=8).federation.method == FedAvg()
+    with pytest.raises(ConfigError, match=r"method 'fedavgg' is not known; .*did you mean fedavg"):
+        run("fedavgg")
 
 
 def test_a_class_in_place_of_a_method_is_named_as_one() -> None:

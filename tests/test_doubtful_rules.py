@@ -6,19 +6,24 @@ import warnings
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
+import fedvote
 from fedvote import Doubt
+from fedvote.core import Dataset
 from fedvote.engines.simulate import simulate
 from fedvote.influence import Agreement
 from fedvote.methods import FedVote
-from fedvote.reputation import Camps, Cut, OracleCut
+from fedvote.reputation import Camps, Cut, OracleCut, Reputation
 from tests.toy import dataset, module
 
 
-def doubts(method: FedVote, **knobs: Any) -> list[str]:
+def doubts(method: FedVote, data: Dataset | None = None, **knobs: Any) -> list[str]:
+    network = module() if data is None else nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, len(data.classes)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", Doubt)
-        simulate(module(), dataset(), method, steps=1, batch=8, device="cpu", **knobs)
+        simulate(network, data or dataset(), method, steps=1, batch=8, device="cpu", **knobs)
     return [str(each.message) for each in caught]
 
 
@@ -44,6 +49,18 @@ def test_a_yardstick_that_is_told_another_number_of_attackers_is_a_doubt() -> No
     (said,) = doubts(FedVote(reputation=OracleCut()), **team)
     assert said.startswith("attackers of OracleCut is 0, but hostile is 2: ")
     assert doubts(FedVote(reputation=OracleCut(attackers=2)), **team) == []
+
+
+def test_a_rule_that_looks_for_opponents_is_a_doubt_where_data_have_two_classes() -> None:
+    """Honest clients with mostly one class pull against those with the other."""
+
+    def doubts_about(rule: Reputation, classes: int) -> list[str]:
+        x, y = torch.arange(240.0).view(120, 2), torch.arange(120) % classes
+        return doubts(FedVote(reputation=rule), fedvote.from_arrays(x, y, x, y, standardise=True), clients=4)
+
+    (said,) = doubts_about(Camps(), 2)
+    assert said.startswith("the data have two classes: ") and "set opponents = false" in said
+    assert doubts_about(Camps(), 3) == doubts_about(Camps(opponents=False), 2) == doubts_about(Cut(), 2) == []
 
 
 def test_more_levels_than_equal_votes_have_are_a_doubt() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from torch import Tensor
@@ -62,6 +62,16 @@ def tensors(part: object, function: str, given: Any) -> Message:
     for name, value in given.items():
         if not isinstance(value, Tensor):
             refuse(part, function, f"{kind(value)} as {name!r}", "a tensor")
+    return dict(given)
+
+
+def reasons(part: object, given: Any, clients: Sequence[int]) -> dict[int, str]:
+    """The words that `reasons` of a rule finds for each of these clients."""
+    if not isinstance(given, Mapping):
+        refuse(part, "reasons", kind(given), "a dict: client -> why it was left out")
+    for client, why in given.items():
+        if client not in clients or not isinstance(why, str):
+            refuse(part, "reasons", f"{why!r} for client {client!r}", f"words for some of the clients {list(clients)}")
     return dict(given)
 
 

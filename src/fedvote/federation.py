@@ -29,6 +29,7 @@ from fedvote.fitting_parts import (
     check_finite,
     check_frozen,
     check_gradients,
+    check_head,
     check_kinds,
     check_owned,
     check_poison,
@@ -37,7 +38,7 @@ from fedvote.fitting_parts import (
     warn_of,
 )
 from fedvote.method import Method
-from fedvote.methods import FedVote
+from fedvote.methods import method_of
 from fedvote.network.dropout import noise_of
 from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
@@ -94,7 +95,7 @@ class Federation:
         cls,
         network: nn.Module,
         data: Dataset | str,
-        method: Method | None = None,
+        method: Method | str | None = None,
         plan: Plan | None = None,
         *,
         owned: Sequence[Tensor] | None = None,
@@ -112,10 +113,10 @@ class Federation:
         start: "given", the module's own weights; "seed", those that the seed draws; or a file, state dict or module
         augment: random changes of the training inputs, by name or as objects
         """
-        method, plan = method or FedVote(), plan or Plan()
+        method, plan = method_of(method), plan or Plan()
         data = load(data) if isinstance(data, str) else data
         check_kinds(network, method, data)
-        warn_of(plan, method)
+        warn_of(plan, method, data)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
         goal = Goal.of(plan.loss, plan.metric, data)
@@ -134,6 +135,7 @@ class Federation:
         check_secrecy(plan, method, functional)
         check_frozen(method, functional)
         check_gradients(method, functional)
+        check_head(method, functional, data)
         check_poison(plan.attack, data)
         plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
         check_batches(plan, functional)
@@ -297,7 +299,8 @@ class Federation:
         without = [client for client, share in shares.items() if not share]
         if rule is None or not without:
             return {"vote_weight": shares}
-        return {"vote_weight": shares, "left_out": rule.reasons(memory_in(before), memory_in(after), without)}
+        reasons = contracts.reasons(rule, rule.reasons(memory_in(before), memory_in(after), without), without)
+        return {"vote_weight": shares, "left_out": reasons}
 
 
 def traffic(up: int, down: int, sent: int, received: int, weights: int) -> dict[str, float]:

@@ -28,6 +28,8 @@ from fedvote.secure.session import MOST_BITS
 from fedvote.secure.whole_numbers import largest_of
 from fedvote.wire import Wire
 
+MOST_OF_ALL = 2 / 3  # share of one class in the training examples, from which on a frozen last layer is a doubt
+
 
 def check_kinds(network: object, method: object, data: object) -> None:
     for part, kind, example in (
@@ -164,14 +166,30 @@ def check_gradients(method: Method, network: Network) -> None:
         )
 
 
-def warn_of(plan: Plan, method: Method) -> None:
+def check_head(method: Method, network: Network, data: Dataset) -> None:
+    """Warn of a frozen last layer where most examples have one class: behind a batch norm, mean outputs are fixed."""
+    frozen = not method.float_only and not method.trains_float and any(len(slot.shape) > 1 for slot in network.floats)
+    if not frozen or not network.norms or data.task != "classification" or not len(data.train):
+        return
+    share, largest = (torch.bincount(data.train.y) / len(data.train)).max(0)
+    if float(share) > MOST_OF_ALL:
+        warnings.warn(
+            f"{float(share):.0%} of the training examples have class {data.classes[int(largest)]}, but the last "
+            "layer does not train, and behind a batch norm it cannot favour a class: set train_float=True, or "
+            "keep_float=[] to vote on it, and compare the accuracy of each class",
+            Doubt,
+            stacklevel=4,
+        )
+
+
+def warn_of(plan: Plan, method: Method, data: Dataset) -> None:
     """Warn of settings that can run, but are probably a mistake."""
-    for doubt in (*plan.doubts(), *doubts_about_rule(plan, method)):
+    for doubt in (*plan.doubts(), *doubts_about_rule(plan, method, data)):
         warnings.warn(doubt, Doubt, stacklevel=4)
 
 
-def doubts_about_rule(plan: Plan, method: Method) -> Iterator[str]:
-    """Why a reputation rule cannot do its work: too few ballots in a round, or no honest majority."""
+def doubts_about_rule(plan: Plan, method: Method, data: Dataset) -> Iterator[str]:
+    """Why a reputation rule cannot do its work: too few ballots in a round, no honest majority, or its own reasons."""
     if (rule := rule_of(method)) is None:
         return
     name, hostile, clients = type(rule).__name__, plan.federation.hostile, plan.federation.clients
@@ -179,7 +197,7 @@ def doubts_about_rule(plan: Plan, method: Method) -> Iterator[str]:
         yield f"a round has {plan.cohort} clients: {name} needs {rule.fewest} or more to find a forged ballot"
     if 2 * hostile >= clients and not plan.federation.oracle:
         yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"
-    yield from rule.doubts(hostile)
+    yield from rule.doubts(hostile, len(data.classes) if data.task == "classification" else 0)
 
 
 def check_frozen(method: Method, network: Network) -> None:
@@ -218,4 +236,8 @@ def check_owned(given: Sequence[Any], clients: int, examples: int) -> list[Tenso
                 f"{examples - 1}"
             )
         owned.append(torch.from_numpy(rows.astype(np.int64)))
+    if repeated := len(everything := torch.cat(owned)) - len(everything.unique()):
+        warnings.warn(
+            f"owned has {repeated} indices more than once: the same examples count several times", Doubt, stacklevel=4
+        )
     return owned

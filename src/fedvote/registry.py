@@ -127,7 +127,7 @@ def resolve_parts(owner: Any) -> None:
         if (item := item_of(base)) is not None:
             object.__setattr__(owner, slot.name, parts_of(registry, item, part, slot.name))
         else:
-            object.__setattr__(owner, slot.name, _part(registry, base, part, slot.name))
+            object.__setattr__(owner, slot.name, part_of(registry, base, part, slot.name))
 
 
 def cached(function: Function) -> Function:
@@ -150,10 +150,11 @@ def parts_of(registry: Mapping[str, Any], base: type, given: Any, where: str) ->
     """Any number of parts, each given by its name or as an object."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"{where} is {given!r}, expected a list of names; known: {', '.join(registry)}")
-    return tuple(_part(registry, base, part, where) for part in given)
+    return tuple(part_of(registry, base, part, where) for part in given)
 
 
-def _part(registry: Mapping[str, Any], base: type, given: Any, where: str) -> Any:
+def part_of(registry: Mapping[str, Any], base: type, given: Any, where: str) -> Any:
+    """A part, given by its name or as an object."""
     made = as_class(find(registry, given, where) if isinstance(given, str) else given, base)
     part = given if made is given else made()
     if not isinstance(part, base):

@@ -17,7 +17,7 @@ import torch
 from fedvote.codecs.frame import Header, check_head, check_names, frame_bytes, pack, unpack
 from fedvote.codecs.pending import wait_for
 from fedvote.core import Codec, Length, Message
-from fedvote.errors import UnwritableError, WireError
+from fedvote.errors import ConfigError, UnwritableError, WireError
 from fedvote.randomness import Key
 from fedvote.system.threads import on_every_core
 
@@ -150,9 +150,14 @@ def write(outgoing: Outgoing) -> list[Delivery]:
         header, frame = outgoing.headers[k], _frame(outgoing, k)
         device = next(iter(outgoing.stack.values())).device
         try:
-            return read(frame, header, lambda: outgoing.codecs(header.client), device)
+            delivery = read(frame, header, lambda: outgoing.codecs(header.client), device)
         except WireError as error:
             return Delivery({}, 0, [len(frame)], str(error))
+        for name, sent in outgoing.row(k).items():
+            if not bool((delivery.message[name] == sent).all()):
+                codec = type(outgoing.codecs(header.client)[name]).__name__
+                raise ConfigError(f"{codec}.decode gives other {name} than encode was given, expected the same numbers")
+        return delivery
 
     return on_every_core(deliver, range(len(outgoing.headers)), READERS)
 

@@ -111,3 +111,8 @@ def test_labels_of_several_may_be_lists_of_numbers() -> None:
 def test_owned_examples_are_named_by_whole_numbers(rows: Any) -> None:
     with pytest.raises(FedVoteError, match=r"owned gives client 1 .*, expected whole numbers \(n,\).*np.flatnonzero"):
         fedvote.simulate(module(), dataset(), clients=2, owned=[range(50), rows])  # type: ignore[list-item]
+
+
+def test_examples_that_several_clients_own_are_a_doubt() -> None:
+    with pytest.warns(Doubt, match="owned has 10 indices more than once"):
+        fedvote.simulate(module(), dataset(), clients=2, owned=[range(50), range(40, 90)], batch=8)  # type: ignore[list-item]

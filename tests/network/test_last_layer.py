@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 import fedvote
 from fedvote import Doubt, FedAvg, FedVote
+from fedvote.core import Dataset
 from fedvote.errors import ModelError
 from fedvote.method import Method
 from fedvote.network.network import Network
@@ -109,6 +111,31 @@ def test_a_last_layer_that_starts_at_zero_and_stays_there_is_a_doubt() -> None:
         warnings.simplefilter("error")
         for method in (FedVote(lr=0.1, train_float=True, float_lr=0.03), FedAvg(lr=0.03)):
             assert trained(network, points(), method)[1] > 0.6
+
+
+def test_a_frozen_last_layer_is_a_doubt_where_most_examples_have_one_class() -> None:
+    """Behind a batch norm it cannot favour a class: a network was less accurate than a constant answer."""
+
+    def some_of_class_1(count: int) -> Dataset:
+        y = (torch.arange(100) < count).long()
+        x = torch.randn(100, 6, generator=torch.Generator().manual_seed(0))
+        return fedvote.from_arrays(x, y, x, y)
+
+    def network() -> nn.Sequential:
+        return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+
+    def simulate(data: Dataset, method: Method, module: nn.Module, **options: Any) -> None:
+        fedvote.simulate(module, data, method, clients=2, batch=10, **options)
+
+    with pytest.warns(Doubt, match="90% of the training examples have class 0, .* train_float=True"):
+        simulate(some_of_class_1(10), FedVote(), network())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulate(some_of_class_1(40), FedVote(), network())
+        simulate(some_of_class_1(10), FedVote(train_float=True), network())
+        simulate(some_of_class_1(10), FedVote(), network(), keep_float=[])
+        simulate(some_of_class_1(10), FedVote(), nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2)))
+        simulate(some_of_class_1(10), FedAvg(), network())
 
 
 class Padded(Tokens):

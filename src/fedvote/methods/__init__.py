@@ -10,6 +10,7 @@ from fedvote.methods.fedvote import FedVote
 from fedvote.methods.fetchsgd import FetchSGD
 from fedvote.methods.signsgd import SignSGD
 from fedvote.methods.signum import Signum
+from fedvote.registry import part_of
 
 METHODS: dict[str, type[Method]] = {
     "fedvote": FedVote,
@@ -21,4 +22,11 @@ METHODS: dict[str, type[Method]] = {
     "eden": Eden,
 }
 
-__all__ = ["METHODS", "Eden", "FedAvg", "FedPAQ", "FedVote", "FetchSGD", "SignSGD", "Signum"]
+
+def method_of(given: Method | str | None) -> Method:
+    """A method, or the one of this name at its default settings; not given: FedVote."""
+    made: Method = part_of(METHODS, Method, given, "method") if isinstance(given, str) else given or FedVote()
+    return made
+
+
+__all__ = ["METHODS", "Eden", "FedAvg", "FedPAQ", "FedVote", "FetchSGD", "SignSGD", "Signum", "method_of"]

@@ -67,6 +67,13 @@ class Camps(Reputation):
         if not 0 <= self.clique < 0.5:
             raise ConfigError(f"clique is {self.clique}, expected a share of the clients, from 0 to less than 0.5")
 
+    def doubts(self, hostile: int, classes: int) -> Sequence[str]:
+        groups = (
+            "the data have two classes: honest clients with mostly one of them pull against those with the other, and "
+            "Camps may leave them out as opponents; set opponents = false, unless all have both classes about equally"
+        )
+        return (groups,) if self.opponents and classes == 2 else ()
+
     def init(self, clients: int) -> State:
         own = {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS))}
         return {**own, **no_pairs(clients), **no_kinship(clients), "clique": torch.zeros(clients)}

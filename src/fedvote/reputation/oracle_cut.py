@@ -27,7 +27,7 @@ class OracleCut(Cut):
             raise ConfigError(f"attackers is {self.attackers}, expected 0 to {clients - 1}, as in federation.hostile")
         return super().init(clients)
 
-    def doubts(self, hostile: int) -> Sequence[str]:
+    def doubts(self, hostile: int, classes: int) -> Sequence[str]:
         told = (
             f"attackers of OracleCut is {self.attackers}, but hostile is {hostile}: it is told wrong clients, or none"
         )

@@ -84,8 +84,11 @@ class Reputation(ABC):
         """Why the round between these two memories gave these clients no weight: client -> a clause for people."""
         return dict.fromkeys(left_out, f"{type(self).__name__} gave the ballot no weight")
 
-    def doubts(self, hostile: int) -> Sequence[str]:
-        """A sentence for every setting that does not fit so many hostile clients, and is probably a mistake."""
+    def doubts(self, hostile: int, classes: int) -> Sequence[str]:
+        """A sentence for every setting that does not fit so many hostile clients, or so many classes of the data.
+
+        `classes` is 0 where targets are no classes.
+        """
         return ()
 
     def heads(self, ballots: Ballots) -> Tensor:

@@ -22,7 +22,7 @@ from fedvote.engines.uncounted import lost_rounds
 from fedvote.errors import ConfigError, Doubt
 from fedvote.federation import Federation, Snapshot, traffic
 from fedvote.method import Method
-from fedvote.methods import FedVote
+from fedvote.methods import method_of
 from fedvote.network.network import Network
 from fedvote.network.summary import Summary
 from fedvote.plan import Plan, all_knobs
@@ -39,7 +39,7 @@ CARRIERS: dict[str, Carry] = {"weighed": weigh, "written": write}
 def simulate(
     network: nn.Module,
     data: Dataset | str,
-    method: Method | None = None,
+    method: Method | str | None = None,
     *,
     keep_float: Sequence[str] | None = None,
     vote: Sequence[str] = (),
@@ -53,7 +53,7 @@ def simulate(
 
     network: any nn.Module; it is copied, never changed. FedVote votes on its convolutions and linear layers
     data: made by fedvote.from_arrays, from_torch, from_pandas or from_hugging_face; or a name: digits, hf:NAME
-    method: how clients and server train; not given: FedVote()
+    method: how clients and server train, such as fedvote.FedAvg(lr=0.01), or a name; not given: FedVote()
     keep_float: names of layers (with * and ?) that stay float; not given: the last layer on the way to the output
     vote: names of further weights to vote on, such as attention.in_proj_weight or embedding
     start: "given", the network's own weights; "seed", those that the seed draws; or a file, state dict or module
@@ -61,6 +61,7 @@ def simulate(
     augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
     """
+    method = method_of(method)
     _check_knobs(method, knobs)
     plan = Plan.of(**knobs)
     federation = Federation.of(
@@ -70,9 +71,9 @@ def simulate(
     return Simulation(federation)
 
 
-def _check_knobs(method: Method | None, knobs: Mapping[str, Any]) -> None:
+def _check_knobs(method: Method, knobs: Mapping[str, Any]) -> None:
     """ConfigError for a setting of the method, such as its learning rate, that says where it belongs."""
-    kind = FedVote if method is None else type(method)
+    kind = type(method)
     settings = {field.name for field in fields(kind)} if is_dataclass(kind) else set[str]()
     if own := knobs.keys() & settings - {knob.name for knob in all_knobs()}:
         name = min(own)
