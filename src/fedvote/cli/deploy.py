@@ -25,34 +25,52 @@ def deploy_local(
     clients: Annotated[int | None, typer.Option(help="Short for --set federation.clients=N.")] = None,
     tls: Annotated[bool, typer.Option(help="Use TLS, and a key for every client.")] = True,
     set: Settings = None,
-    out: Annotated[Path | None, typer.Option(help="Output folder; default: runs/local-NAME.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder; default: runs/local-NAME. A run in it is resumed.")
+    ] = None,
 ) -> None:
     """Start a server and its clients as programs on this machine, run one job, then stop them all."""
     import signal
     from contextlib import closing
 
     from fedvote.engines.flower.between_machines import check_between_machines
-    from fedvote.engines.flower.local_federation import RUN, deploy
+    from fedvote.engines.flower.local_federation import REPORT, deploy, federation_in, is_finished
     from fedvote.engines.flower.processes import ENDS
+    from fedvote.engines.flower.status import FEDERATION, RUN
     from fedvote.runs.config import read
     from fedvote.runs.experiment import federation
-    from fedvote.runs.progress import watch
+    from fedvote.runs.folder import RunFolder
+    from fedvote.runs.progress import both_ways, watch
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"
     check_between_machines(federation(config, "cpu"), config.flower)  # before anything is started
+    programs, run = federation_in(folder, config, tls=tls), RunFolder(folder / RUN)
+    page = run.path / REPORT
+    if is_finished(run, config.rounds):
+        more = "ask for more rounds with --set rounds=N, or choose another folder with --out"
+        typer.echo(
+            f"the run in {run.path} is finished, after {config.rounds} rounds, with its report in {page}: {more}"
+        )
+        return
+    records = run.metrics()
+    done = len(records)
     for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP: so do we
             signal.signal(number, signal.default_int_handler)
-    typer.echo(f"starting {config.federation.clients} clients and a server; logs: {folder / 'federation' / 'logs'}")
+    resumed = f"resuming after round {done} of {config.rounds}: " if done else ""
+    typer.echo(
+        f"{resumed}starting {config.federation.clients} clients and a server; logs: {folder / FEDERATION / 'logs'}"
+    )
     try:
-        with closing(deploy(config, folder, tls=tls)) as rounds:  # all programs stop before the message below
-            for _ in watch(rounds, config.rounds):
-                pass
+        with closing(deploy(programs, config, folder)) as rounds:  # all programs stop before the message below
+            for snapshot in watch(rounds, config.rounds, done, both_ways(records)):
+                done = snapshot.round
     except KeyboardInterrupt:
-        typer.echo("interrupted; all programs are stopped", err=True)
+        after = f"interrupted after round {done} of {config.rounds}; all programs are stopped"
+        typer.echo(f"{after}; to resume, give the same command again", err=True)
         raise typer.Exit(130) from None
-    typer.echo(f"all programs are stopped; the run is in {folder / RUN}, the report in {folder / RUN / 'report.html'}")
+    typer.echo(f"all programs are stopped; the run is in {run.path}, the report in {page}")
 
 
 @deploy_app.command(name="certificates")
@@ -82,7 +100,11 @@ def deploy_key(file: Annotated[Path, typer.Argument(help="The private key; FILE.
 def deploy_status(
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="The server's run folder, or a client's log.", autocompletion=run_folders),
+        typer.Argument(
+            metavar="RUN",
+            help="The server's run folder, the folder of `deploy local`, or a client's log.",
+            autocompletion=run_folders,
+        ),
     ],
     within: Annotated[
         float | None, typer.Option(help="Exit with 1 unless a round closed within so many seconds: a health check.")
@@ -90,12 +112,13 @@ def deploy_status(
 ) -> None:
     """Show a run's last round, its traffic, and each client's votes and failures; or a client's own turns."""
     from fedvote.engines.flower.client_log import summary
-    from fedvote.engines.flower.status import clients, headline, seconds_since_last_round
+    from fedvote.engines.flower.status import clients, headline, run_folder, seconds_since_last_round
     from fedvote.studies.rows import table
 
     if run.is_file():
         typer.echo(table(summary(run)))
         return
+    run = run_folder(run)
     typer.echo(headline(run))
     typer.echo(table(clients(run)))
     if within is not None and seconds_since_last_round(run) > within:

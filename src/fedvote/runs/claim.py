@@ -65,11 +65,16 @@ def check_same_run(folder: RunFolder, config: Config) -> None:
         )
 
 
+def check_rounds(folder: RunFolder, done: int, config: Config) -> None:
+    """Refuse fewer rounds than the run in the folder has."""
+    if done > config.rounds:
+        raise ConfigError(f"{folder.path} has {done} rounds already, asked for {config.rounds}: ask for {done} or more")
+
+
 def _take(folder: RunFolder, config: Config) -> Snapshot | None:
     snapshot = load_snapshot(folder.checkpoint_file) if folder.checkpoint_file.is_file() else None
     done = snapshot.round if snapshot else 0
-    if done > config.rounds:
-        raise ConfigError(f"{folder.path} has {done} rounds already, asked for {config.rounds}: ask for {done} or more")
+    check_rounds(folder, done, config)
     # the last line may have been cut off; the checkpoint holds it, too
     kept = [record for record in folder.metrics() if record["round"] < done] + ([snapshot.record] if snapshot else [])
     if [record["round"] for record in kept] != list(range(1, done + 1)):

@@ -40,6 +40,7 @@ from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.config import Config, parse
 from fedvote.runs.experiment import federation as planned
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.progress import both_ways, traffic_text
 from fedvote.runs.toml_tables import as_table, to_toml
 from tests.engines.flower.grid import repeat
 from tests.engines.flower.programs import APP, client_of, log, wait
@@ -223,19 +224,29 @@ def _heeds_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_one_command_starts_a_federation_and_stops_all_of_it_when_interrupted(tmp_path: Path) -> None:
+def test_one_command_starts_a_federation_stops_all_of_it_when_interrupted_and_resumes_it(tmp_path: Path) -> None:
     out, said = tmp_path / "local", tmp_path / "said"
-    command = [sys.executable, "-m", "fedvote", "deploy", "local", "--clients", "2", "--tls", "--out", str(out)]
+    settings = ["--clients", "2", "--tls", "--set", "rounds=2", "--set", "local.steps=2", "--out", str(out)]
+    command = [sys.executable, "-m", "fedvote", "deploy", "local", *settings]
     with said.open("w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, preexec_fn=_heeds_ctrl_c)
     try:
-        limit, job = time.monotonic() + 120, out / "federation" / "logs" / "job.log"
-        while not job.is_file() and time.monotonic() < limit and process.poll() is None:
+        limit = time.monotonic() + 120
+        while "round 1/2" not in said.read_text() and time.monotonic() < limit and process.poll() is None:
             time.sleep(0.1)
         started = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         process.wait(60)
     finally:
         process.kill()
-    assert process.returncode == 130 and "all programs are stopped" in said.read_text(), said.read_text()
+    last = "interrupted after round 1 of 2; all programs are stopped; to resume, give the same command again\n"
+    assert process.returncode == 130 and said.read_text().endswith(last), said.read_text()
     assert len(started) >= 4 and not any(alive(pid) for pid in started)
+
+    roster = (out / "run" / "roster.json").read_text()
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=180)
+    records = RunFolder(out / "run").metrics()
+    assert again.stdout.startswith("resuming after round 1 of 2: starting 2 clients")
+    assert traffic_text(*both_ways(records)) in again.stderr and "round 1/2" not in again.stderr
+    assert [record["counted"] for record in records] == [[0, 1]] * 2
+    assert (out / "run" / "roster.json").read_text() == roster

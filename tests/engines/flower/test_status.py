@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedvote import ConfigError
-from fedvote.engines.flower.status import clients, headline, seconds_since_last_round
+from fedvote.engines.flower.status import clients, headline, run_folder, seconds_since_last_round
 
 RECORDS = [
     {"round": 1, "clients": [0, 1, 2], "counted": [0, 1, 2], "uplink_bytes": 400_000, "downlink_bytes": 100_000},
@@ -44,6 +44,12 @@ def test_one_sentence_says_how_the_run_stands(folder: Path) -> None:
     (folder / "config.toml").write_text("rounds = 5\n")
     assert headline(folder, now=1030) == f"round 3 of 5, {said}; frames so far: up 0.400 MB, down 0.100 MB"
     assert seconds_since_last_round(folder, now=1030) == 30
+
+
+def test_the_folder_of_deploy_local_stands_for_the_run_in_it(tmp_path: Path) -> None:
+    assert run_folder(tmp_path) == tmp_path
+    (tmp_path / "federation").mkdir()
+    assert run_folder(tmp_path) == tmp_path / "run"
 
 
 def test_a_folder_without_rounds_is_refused(tmp_path: Path) -> None:

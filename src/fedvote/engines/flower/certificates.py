@@ -36,6 +36,11 @@ class Certificates:
     key: Path  # the server's private key
 
 
+def certificates_in(folder: Path) -> Certificates:
+    """The files that `make_certificates` writes into a folder."""
+    return Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
+
+
 def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAYS) -> Certificates:
     """Make an authority, and a certificate for a server that clients reach by these names or addresses."""
     if not hosts or not all(map(_is_host, hosts)) or not 1 <= days <= MOST_DAYS:
@@ -43,7 +48,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HERE, days: int = DAY
             f"hosts are {', '.join(map(repr, hosts)) or 'none'} and days {days}, expected names or addresses by which "
             f"clients reach the server, and 1 to {MOST_DAYS} days"
         )
-    files = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
+    files = certificates_in(folder)
     _new(files.authority, files.server, files.key)
     now = datetime.datetime.now(datetime.UTC)
     authority_key, server_key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())

@@ -7,30 +7,34 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedvote.engines.flower import flower_internals
-from fedvote.engines.flower.certificates import Certificates, make_certificates, make_key
+from fedvote.engines.flower.certificates import Certificates, certificates_in, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
+from fedvote.engines.flower.status import FEDERATION, ROSTER, RUN
 from fedvote.engines.flower.warm_client import KEEP
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Snapshot
-from fedvote.runs.claim import check_same_run
+from fedvote.runs.claim import check_rounds, check_same_run
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder
+from fedvote.runs.folder_lock import lock, unlock
 from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.system.atomic_file import write
 from fedvote.system.threads import cores
 
-CONNECTION, SUPERLINK, JOB, RUN = "local-federation", "superlink", "job", "run"
-DATABASE = "superlink.db"
+CONNECTION, SUPERLINK, JOB = "local-federation", "superlink", "job"
+DATABASE, REPORT = "superlink.db", "report.html"
 APP = """\
 [project]
 name = "fedvote-app"
@@ -74,7 +78,10 @@ def node_name(number: int) -> str:
 
 @dataclass
 class LocalFederation:
-    """The programs of a federation. Their certificates, keys, database and logs lie in one folder."""
+    """The programs of a federation. Their certificates, keys, database and logs lie in one folder.
+
+    A federation that was stopped starts again in its folder. Its nodes keep their keys, and so their identities.
+    """
 
     folder: Path
     nodes: int
@@ -104,7 +111,9 @@ class LocalFederation:
         self.programs = Processes(self.folder / "logs", environment)
 
     def __enter__(self) -> LocalFederation:
+        self.check()
         self.programs.__enter__()
+        lock(self.folder)
         try:
             self._prepare()
             self.start_superlink()
@@ -112,12 +121,30 @@ class LocalFederation:
             for number in range(self.nodes if self.starts_nodes else 0):
                 self.start_node(number)
         except BaseException:
-            self.programs.__exit__(None, None, None)
+            self.__exit__(None, None, None)
             raise
         return self
 
     def __exit__(self, *exception: Any) -> None:
         self.programs.__exit__(*exception)
+        unlock(self.folder)
+
+    def check(self) -> None:
+        """Refuse a folder whose federation has other nodes, or whose programs still run."""
+        if not self._is_prepared():
+            return
+        kept, asked = len(list((self.folder / "keys").glob("*.pub"))), self.nodes if self.tls else 0
+        if kept != asked:
+            raise ConfigError(
+                f"{self.folder} holds {_described(kept)}, asked for {_described(asked)}: "
+                "ask for the same, or choose another folder with --out"
+            )
+        address = tomllib.loads(self._flower_config.read_text())["superlink"][CONNECTION]["address"]
+        if listens(port := int(address.rpartition(":")[2])):
+            raise ConfigError(
+                f"the programs of {self.folder} still run, with a SuperLink on port {port}: stop the command that "
+                f"started them or, if it was killed, stop them with `pkill -f {self.folder}`"
+            )
 
     def start_superlink(self) -> None:
         """Start the SuperLink and wait until it listens. Its database keeps the nodes' identities over restarts."""
@@ -204,22 +231,41 @@ class LocalFederation:
         if shown < rounds or not network.is_file() or network.stat().st_mtime < began - CLOCK_DIFFERENCE:
             raise DeploymentError(f"the job ended after round {shown} of {rounds}:\n{self.programs.tail(JOB)}")
 
+    @property
+    def _app_file(self) -> Path:
+        return self.folder / "app" / "pyproject.toml"
+
+    @property
+    def _flower_config(self) -> Path:
+        return self.folder / "flower" / "config.toml"
+
+    def _is_prepared(self) -> bool:
+        """Whether an earlier start has written all certificates and keys. It wrote the app last."""
+        return self._app_file.is_file()
+
     def _prepare(self) -> None:
-        """Write certificates, keys, Flower's configuration, and an app that uses this package."""
-        if (self.folder / "app").exists():
-            raise ConfigError(f"{self.folder} holds a federation already: choose another folder, or delete it")
-        (self.folder / "app").mkdir(parents=True)
-        (self.folder / "app" / "pyproject.toml").write_text(APP)
+        """Write certificates, keys, Flower's configuration, and an app that uses this package.
+
+        Certificates and keys of an earlier start stay. Its database does not: it registers no key twice, and refuses a
+        stopped node while it counts the node as online, about a minute.
+        """
+        if not self._is_prepared():
+            for name in ("certificates", "keys"):  # of a start that was interrupted here
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+            if self.tls:
+                make_certificates(self.folder / "certificates")
+                for number in range(self.nodes):
+                    make_key(self.key(number))
+        for file in self.folder.glob(f"{DATABASE}*"):  # SQLite has files beside it
+            file.unlink()
+        security = "insecure = true"
         if self.tls:
-            self.certificates = make_certificates(self.folder / "certificates")
-            for number in range(self.nodes):
-                make_key(self.key(number))
+            self.certificates = certificates_in(self.folder / "certificates")
             security = f'root-certificates = "{self.certificates.authority}"'
-        else:
-            security = "insecure = true"
-        home = self.folder / "flower"
-        home.mkdir()
-        (home / "config.toml").write_text(f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{self.port}"\n{security}\n')
+        for file in (self._flower_config, self._app_file):
+            file.parent.mkdir(exist_ok=True)
+        self._flower_config.write_text(f'[superlink.{CONNECTION}]\naddress = "127.0.0.1:{self.port}"\n{security}\n')
+        self._app_file.write_text(APP)
 
     def _register(self) -> None:
         """Tell the SuperLink which keys may join."""
@@ -232,11 +278,16 @@ class LocalFederation:
     def _wait_for(self, name: str, port: int, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until and name not in self.programs.ended():
-            with socket.socket() as trial:
-                if trial.connect_ex(("127.0.0.1", port)) == 0:
-                    return
+            if listens(port):
+                return
             time.sleep(0.1)
         raise DeploymentError(f"{name} does not listen on port {port}:\n{self.programs.tail(name)}")
+
+
+def listens(port: int) -> bool:
+    """Whether a program listens on this port of this machine."""
+    with socket.socket() as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
@@ -246,11 +297,30 @@ def free_port() -> int:
         return int(trial.getsockname()[1])
 
 
-def deploy(config: Config, folder: Path, *, tls: bool) -> Generator[Snapshot, None, None]:
+def _described(keys: int) -> str:
+    return f"a federation of {keys} clients with TLS" if keys else "a federation without TLS"
+
+
+def federation_in(folder: Path, config: Config, *, tls: bool) -> LocalFederation:
+    """The federation of a folder, old or new, before its start; ConfigError if it cannot run this configuration."""
+    federation, run = LocalFederation(folder / FEDERATION, config.federation.clients, tls), RunFolder(folder / RUN)
+    federation.check()
+    check_same_run(run, config)
+    check_rounds(run, run.rounds_done(), config)
+    return federation
+
+
+def is_finished(run: RunFolder, rounds: int) -> bool:
+    """Whether nothing is left to do: all rounds are recorded, and the network and the report are written."""
+    return run.rounds_done() == rounds and all((run.path / name).is_file() for name in (NETWORK, REPORT))
+
+
+def deploy(federation: LocalFederation, config: Config, folder: Path) -> Generator[Snapshot, None, None]:
     """Run a configuration with programs on this machine; yields its rounds, then stops all programs."""
     experiment = folder / "experiment.toml"
-    check_same_run(RunFolder(folder / RUN), config)  # before anything is started
-    with LocalFederation(folder / "federation", config.federation.clients, tls) as federation:
+    with federation:
         write(experiment, to_toml(as_table(config)))
+        if not federation.tls:  # nodes have new keys at every start: the old ones must not hold the clients' numbers
+            (folder / RUN / ROSTER).unlink(missing_ok=True)
         federation.submit(experiment=str(experiment.absolute()), out=str((folder / RUN).absolute()))
         yield from federation.follow(folder / RUN, config.rounds)

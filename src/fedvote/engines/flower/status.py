@@ -15,6 +15,13 @@ from fedvote.runs.progress import both_ways, traffic_text
 from fedvote.tasks.goal import Shown
 
 ROSTER = "roster.json"
+RUN = "run"  # the run folder in a folder of `fedvote deploy local`
+FEDERATION = "federation"  # its certificates, keys, database and logs
+
+
+def run_folder(folder: Path) -> Path:
+    """The run folder itself, or the one in a folder of `fedvote deploy local`."""
+    return folder / RUN if (folder / FEDERATION).is_dir() else folder
 
 
 def headline(folder: Path, now: float | None = None) -> str:
@@ -66,5 +73,8 @@ def _names(folder: Path) -> dict[int, str]:
 
 def _records(folder: Path) -> list[dict[str, Any]]:
     if not (records := RunFolder(folder).metrics()):
-        raise ConfigError(f"{folder} has no finished round: give the folder `out` of a run over a network, or wait")
+        raise ConfigError(
+            f"{folder} has no finished round: give the folder `out` of a run over a network, or the folder of "
+            "`fedvote deploy local`, or wait"
+        )
     return records
