@@ -52,9 +52,7 @@ def test_a_module_that_was_given_stays_as_it_was() -> None:
         assert torch.equal(value, before[name])
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"clients": "3"}, {"clients": 3.0}, {"method": 3}, {"method": fedvote.FedAvg}]
-)
+@pytest.mark.parametrize("wrong", [{"clients": "3"}, {"clients": 3.0}, {"method": 3}, {"method": fedvote.FedAvg}])
 def test_what_is_of_the_wrong_kind_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(fedvote.ConfigError, match="expected a"):
         fedvote.simulate(module(), dataset(), **{"clients": 5, "rounds": 1, **wrong})

@@ -8,7 +8,7 @@ import math
 import re
 import statistics
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,11 @@ def sweep(
 ) -> Iterator[Point]:
     """Run every point that is not finished yet; yields each point when it is.
 
-    A folder with the table of another sweep is refused, unless this sweep has all of its points with their rounds.
+    A folder with the table of another sweep is refused, unless this sweep has all of its points.
     """
     # read all configurations first: mistakes must show before the first run
     planned = [(point, read(source, in_order([*settings, *point]))) for point in points(over)]
-    _check_table(out, {point: config.rounds for point, config in planned})
+    _check_table(out, [point for point, _ in planned])
     for point, config in planned:
         folder = RunFolder(out / folder_name(point))
         snapshots = run(config, folder, device=device, resume=True)
@@ -117,31 +117,24 @@ def sweep(
         yield Point(point, folder.path, folder.metrics(), config)
 
 
-def _check_table(out: Path, planned: Mapping[tuple[str, ...], int]) -> None:
-    """Refuse a sweep that would drop points of the folder's table, or change their rounds. `planned`: rounds."""
-    saved = _saved_rounds(out / TABLE)
+def _check_table(out: Path, planned: Collection[tuple[str, ...]]) -> None:
+    """Refuse a sweep that would drop points of the folder's table."""
+    saved = _saved_points(out / TABLE)
     dropped = [point for point in saved if point not in planned]
-    changed = [point for point in saved if point in planned and saved[point] != planned[point]]
-    problems = []
     if dropped:
-        problems.append(f"this sweep has only {len(saved) - len(dropped)} of them, without {' '.join(dropped[0])}")
-    if changed:
-        before, now = saved[changed[0]], planned[changed[0]]
-        problems.append(f"this sweep asks for {now} rounds of {' '.join(changed[0])} instead of {before}")
-    if problems:
         raise ConfigError(
-            f"{out / TABLE} has the results of {len(saved)} runs, and {', and '.join(problems)}: choose another folder "
-            "with --out, or repeat the old command, with more values if you like"
+            f"{out / TABLE} has the results of {len(saved)} runs, and this sweep has only {len(saved) - len(dropped)} "
+            f"of them, without {' '.join(dropped[0])}: choose another folder with --out, or repeat the old command, "
+            "with more values or rounds if you like"
         )
 
 
-def _saved_rounds(file: Path) -> dict[tuple[str, ...], int]:
-    """The rounds of every point in a sweep's table; empty if there is no table, or none that can be read."""
+def _saved_points(file: Path) -> list[tuple[str, ...]]:
+    """The settings of every run in a sweep's table; none if there is no table, or none that can be read."""
     try:
-        runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
-        return {tuple(map(str, row["settings"])): int(row["round"]) for row in runs}
+        return [tuple(map(str, row["settings"])) for row in json.loads(file.read_text(encoding="utf-8"))["runs"]]
     except (OSError, ValueError, KeyError, TypeError):
-        return {}
+        return []
 
 
 @dataclass(frozen=True)
