@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fedvote.randomness import Key
 from fedvote.reputation.client_pairs import Pairs, no_pairs, remembered
-from fedvote.reputation.opposition import LONG, opposed_camp, undisputed_for_long
+from fedvote.reputation.opposition import LONG, opposed_camp, still_opposed, undisputed_for_long
 
 N, MINORITY, FEW = 31, 12, 6
 
@@ -132,3 +132,45 @@ def test_a_dispute_can_be_sudden_only_after_many_rounds_without_one() -> None:
         assert undisputed_for_long(memory, everybody, agreed) == (round >= LONG)
         assert not undisputed_for_long(memory, everybody, disputed)
     assert not undisputed_for_long(no_pairs(2000), everybody, agreed)  # pairs of so many are not remembered
+
+
+def in_one_layer(between: float, minority: int = MINORITY) -> Pairs:
+    return replace(pairs(between, 0.2, 0.1, minority), one_layer=True)
+
+
+@pytest.mark.parametrize(
+    ("between", "minority", "goes"),
+    [(-0.12, MINORITY, True), (-0.06, MINORITY, False), (-0.12, 7, False)],
+    ids=["work that cancels", "inputs of another kind", "a small camp"],
+)
+def test_in_one_layer_camps_have_to_be_large_and_their_work_to_cancel(
+    between: float, minority: int, goes: bool
+) -> None:
+    found = opposed_camp(in_one_layer(between, minority), torch.arange(N))
+    assert (found.tolist() if found is not None else None) == (list(range(minority, N)) if goes else None)
+
+
+def test_in_one_layer_who_agrees_with_nobody_stays() -> None:
+    """Honest clients who have learned all that a layer can learn have little to say in it."""
+    made = in_one_layer(-0.12)
+    made.alike_nn[:2], made.alike_nn[:, :2] = -0.001, -0.001
+    made.alike_nn[:2, 2:MINORITY], made.alike_nn[2:MINORITY, :2] = 0.001, 0.001
+    found = opposed_camp(made, torch.arange(N))
+    assert found is not None and found.tolist() == [0, 1, *range(MINORITY, N)]
+
+
+def test_attackers_who_agree_more_with_each_other_do_not_make_honest_clients_unclear() -> None:
+    """Attackers with 16 times the agreement of honest clients: each camp is measured by itself."""
+    made = replace(pairs(-0.1, 0.05, 0.02, 15), one_layer=True)
+    made.alike_nn[:15, :15] += 0.75
+    found = opposed_camp(made, torch.arange(N))
+    assert found is not None and found.tolist() == list(range(15, N))
+
+
+@pytest.mark.parametrize(("known", "one_layer", "stay_out"), [(2, False, 2), (2, True, 0), (8, True, 8)])
+def test_known_opponents_stay_out_and_in_one_layer_only_if_they_are_many(
+    known: int, one_layer: bool, stay_out: int
+) -> None:
+    made = replace(pairs(0.01, 0.2, 0.0, known), one_layer=one_layer)
+    found_N = still_opposed(made, torch.arange(N), torch.arange(N) < known)
+    assert found_N.tolist() == [client < stay_out for client in range(N)]

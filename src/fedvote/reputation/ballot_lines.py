@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -31,6 +32,13 @@ def common_counts(found: Sequence[Part]) -> Tensor:
     """(K, K) in how many weights two whole ballots have the same innovation, minus in how many the opposite one."""
     all_K = torch.arange(len(found[0].jumps_Kn))
     return in_blocks(all_K, lambda rows_b: torch.stack([part.common(rows_b, all_K) for part in found]).sum(0))
+
+
+def cosines_by_layer(found: Sequence[Part], stay: Tensor, places: int) -> Iterator[Tensor]:
+    """(n, n) how much ballots agree in each layer; of more layers than places, some neighbours are taken together."""
+    last = found[-1].layer
+    for _, together in groupby(found, lambda part: part.layer * places // (last + 1) if last >= places else part.layer):
+        yield cosines(common_counts(list(together))[stay][:, stay])
 
 
 def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:

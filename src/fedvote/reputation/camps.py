@@ -9,8 +9,9 @@ out, with all their votes, in this order:
   more lines, the wider the gap has to be. The test repeats: attackers can be of many kinds;
 - conspirators: ballots that agree with all others far more than the majority's do, on the same lines. Honest clients
   learn from different examples. Attackers who push all the same weights agree with each other more than that;
-- opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one. If the
-  members of the larger one have robbed some of their own of their votes, they are left out instead;
+- opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one, in whole
+  ballots or in one layer (layer_pairs.py). If the members of the larger one have robbed some of their own of their
+  votes, they are left out instead;
 - cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
@@ -38,6 +39,7 @@ from fedvote.reputation.cliques import clique, kinship, no_kinship
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
+from fedvote.reputation.layer_pairs import no_layer_pairs, pairs_by_layer, remembered_by_layer
 from fedvote.reputation.opposition import opposed_camp, still_opposed, undisputed_for_long
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
@@ -76,7 +78,8 @@ class Camps(Reputation):
 
     def init(self, clients: int) -> State:
         own = {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS))}
-        return {**own, **no_pairs(clients), **no_kinship(clients), "clique": torch.zeros(clients)}
+        pairs = {**no_pairs(clients), **no_layer_pairs(clients), **no_kinship(clients)}
+        return {**own, **pairs, "clique": torch.zeros(clients)}
 
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         clients_K = ballots.clients_K
@@ -90,13 +93,15 @@ class Camps(Reputation):
         work_KP = sum_of_work(found).to(memory["work"])
         memory = memory | kinship(memory, rows, found, stay)
         alike_nn = cosines(common_counts(found)[stay][:, stay])
-        found = [part.jumps_alone() for part in found]  # neither are counts of pairs
         memory = memory | remembered(memory, rows, alike_nn)
+        memory = memory | remembered_by_layer(memory, rows, found, stay)
+        found = [part.jumps_alone() for part in found]  # neither are counts of pairs
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
-        known_n = memory["opposed"][rows].cpu() > KNOWN
         now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs))
-        inside = self.unopposed(found, stay, pairs, now, known_n)
-        del alike_nn, now
+        known_n = memory["opposed"][rows].cpu() > KNOWN
+        over_rounds = [pairs, *pairs_by_layer(memory, rows, pairs)]
+        inside = self.unopposed(found, stay, over_rounds, now, known_n)
+        del alike_nn, now, over_rounds
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         alone = self.alone(memory, rows, inside, len(clients_K))
         inside = inside[~torch.isin(inside, alone)]
@@ -144,17 +149,24 @@ class Camps(Reputation):
             stay = stay[camp]
         return stay, half
 
-    def unopposed(self, found: Sequence[Part], stay: Tensor, pairs: Pairs, now: Pairs, known_n: Tensor) -> Tensor:
-        """Which of the staying ballots are the majority, if a minority pulls against it, over rounds or in this one."""
+    def unopposed(
+        self, found: Sequence[Part], stay: Tensor, over_rounds: Sequence[Pairs], now: Pairs, known_n: Tensor
+    ) -> Tensor:
+        """Which of the staying ballots are the majority, if a minority pulls against it.
+
+        `over_rounds`: the pairs of whole ballots, then those in each layer. `now`: whole ballots in this round alone.
+        """
         inside = torch.arange(len(stay))
         if not self.opponents:
             return inside
-        still_n = still_opposed(pairs.alike_nn, known_n)
-        if pairs.outnumber(inside[~still_n], inside[still_n]):
-            inside = inside[~still_n]
-        for each in (pairs, now):  # the round alone, too: clients can turn suddenly
-            while (camp := opposed_camp(each, inside)) is not None:
-                inside = self.honest_side(found, stay, inside, camp, each)
+        for pairs in over_rounds:
+            still_n = still_opposed(pairs, inside, known_n)
+            if pairs.outnumber(inside[~still_n], inside[still_n]):
+                inside = inside[~still_n]
+        whole, *layers = over_rounds
+        for pairs in (whole, now, *layers):  # the round alone, too: clients can turn suddenly
+            while (camp := opposed_camp(pairs, inside)) is not None:
+                inside = self.honest_side(found, stay, inside, camp, pairs)
         return inside
 
     def alone(self, memory: State, rows: Tensor, inside: Tensor, ballots: int) -> Tensor:

@@ -36,6 +36,7 @@ class Pairs:
     half: float  # of the round's heads
     ballots: int  # of the round, also those that were left out as forged
     sudden: bool = False  # whether a dispute is new: clients turned together, so that none is neutral
+    one_layer: bool = False  # whether clients are compared in one layer alone
 
     def outnumber(self, camp: Tensor, others: Tensor) -> bool:
         """Whether a camp has most heads, also with the absent clients that have met both camps.

@@ -13,10 +13,11 @@ regard to its own numbers (inverts, copies, votes against a plurality) makes man
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -42,7 +43,8 @@ class Part:
     rounded_Kn: Tensor  # r: the broadcast, rounded by each client's numbers
     soft_n: Tensor  # the broadcast, 2 p - 1
     weights: int  # in the part
-    last: bool = False  # whether it belongs to the last layer
+    layer: int = 0  # the number of its layer
+    last: bool = False  # whether that is the last layer
 
     def jumps_alone(self) -> Part:
         """The same part without roundings and cached sums, which take much memory on a server of many clients."""
@@ -82,7 +84,8 @@ class Part:
 
 def innovations(ballots: Ballots, key: Key) -> list[Part]:
     """The innovations in each part; `key`: the server's in this round, which yields all clients' random numbers."""
-    spans = parts(ballots.layers or (ballots.weights,))
+    layers = ballots.layers or (ballots.weights,)
+    spans, ends = parts(layers), list(accumulate(layers))
     votes, sample = (most[ballots.device.type] for most in (VOTES, SAMPLE))
     votes = votes if len(ballots) <= MANY else votes // 2
     most = min(sample, max(RUN, votes // (len(ballots) * len(spans))))
@@ -96,11 +99,13 @@ def innovations(ballots: Ballots, key: Key) -> list[Part]:
         rounded_Kn[row] = ROUNDING[ballots.alphabet](soft_n, u_n)
         jumps_Kn[row] = jumps(ballots.row_at(row, place_n), rounded_Kn[row], soft_n, u_n, ballots.alphabet)
     sizes = [len(each) for each in places]
-    last = spans[-1].stop - ballots.layers[-1] if ballots.layers else 0
-    split = zip(jumps_Kn.split(sizes, 1), rounded_Kn.split(sizes, 1), soft_n.split(sizes), spans, strict=True)
-    return [
-        Part(jumps, rounded, soft, span.stop - span.start, span.start >= last) for jumps, rounded, soft, span in split
-    ]
+    found = []
+    for span, jumps_Kp, rounded_Kp, soft_p in zip(
+        spans, jumps_Kn.split(sizes, 1), rounded_Kn.split(sizes, 1), soft_n.split(sizes), strict=True
+    ):
+        layer = bisect_right(ends, span.start)
+        found.append(Part(jumps_Kp, rounded_Kp, soft_p, span.stop - span.start, layer, layer == len(ends) - 1))
+    return found
 
 
 def jumps(votes_n: Tensor, rounded_n: Tensor, soft_n: Tensor, u_n: Tensor, alphabet: Alphabet) -> Tensor:

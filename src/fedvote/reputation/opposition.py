@@ -47,6 +47,7 @@ SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other
 DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
 BESIDE_FORGERS = (0.5, 0.25)  # share of EXPLAINED that suffices beside forgers, and how far below zero rho is then
 CANCELLED = (0.6, 0.55)  # the same of camps whose work cancels: honest ones explain less, or cancel less
+BY_LAYER = (0.6, 0.45)  # the same in one layer alone: honest ones explain up to 0.4 there, or cancel less
 MANY_BALLOTS = 30  # among which that share suffices
 FEWER = 0.04  # how much larger it is for each ballot less: 20 to 24 honest clients on CIFAR-10 explain up to 0.7
 NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp in both cases
@@ -55,20 +56,26 @@ LONG = 8  # rounds in which clients have met, from which on a new dispute is a s
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 
 
-def still_opposed(alike_KK: Tensor, known_K: Tensor) -> Tensor:
-    """(K,) which of the known opponents go on as before.
+def still_opposed(pairs: Pairs, inside: Tensor, known_n: Tensor) -> Tensor:
+    """Which of the ballots `inside` are known opponents who go on as before.
 
     While they are left out, nobody undoes their work: they agree with each other, and no longer disagree with all
-    others, but have little in common with them. Opponents who repent agree with everybody alike.
+    others, but have little in common with them. Opponents who repent agree with everybody alike. In one layer, where
+    chance can do the same to a few, they have to be many.
     """
-    if int(known_K.sum()) < FEWEST_MEMBERS or bool(known_K.all()):
+    alike_KK, known_K = pairs.alike_nn[inside][:, inside], known_n[inside]
+    fewest = max(FEWEST_MEMBERS, QUARTER * len(inside) if pairs.one_layer else 0)
+    if int(known_K.sum()) < fewest or bool(known_K.all()):
         return torch.zeros_like(known_K)
     with_known_K = (alike_KK[:, known_K].sum(1) - alike_KK.diagonal()) / (known_K.sum() - 1)
     return known_K & (alike_KK[:, ~known_K].mean(1) < LOYAL * with_known_K)
 
 
 def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
-    """The larger of two camps that oppose each other among the ballots `inside`; None if there are no such camps."""
+    """The larger of two camps that oppose each other among the ballots `inside`; None if there are no such camps.
+
+    In one layer, where most honest ballots have little to say, it has all ballots but the clear members of the other.
+    """
     K = len(inside)
     if K < FEWEST_BALLOTS:
         return None
@@ -78,7 +85,8 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
         return None
     for side, other in (sides, sides[::-1]):
         if pairs.outnumber(inside[side[counts_K[side]]], inside[other]):
-            return inside[side]
+            unclear = other[~counts_K[other]] if pairs.one_layer else other[:0]
+            return inside[torch.cat([side, unclear]).sort().values]
     return None
 
 
@@ -86,6 +94,11 @@ def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Ten
     """(K,) which ballots count in the search of the majority; None if the two camps do not oppose each other."""
     K, members = len(alike_KK), min(len(camp), len(others))
     disagreed, everybody_K = disagree(alike_KK, camp, others), torch.ones(K, dtype=torch.bool)
+    if pairs.one_layer:
+        share = min(1.0, BY_LAYER[0] + FEWER * max(0, MANY_BALLOTS - K))
+        if members <= QUARTER * K or not undo(alike_KK, camp, others, share, BY_LAYER[1]):
+            return None
+        return clear_members(alike_KK, camp, others, each_by_its_own=True)
     if disagreed and pairs.sudden:
         return everybody_K
     if pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, *BESIDE_FORGERS):
@@ -162,12 +175,19 @@ def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
     return explain(alike_KK, camp, others) >= 1 and between < -needed
 
 
-def clear_members(alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor:
-    """(K,) whether a ballot clearly belongs to its camp: clients without the disputed classes belong to neither."""
+def clear_members(alike_KK: Tensor, camp: Tensor, others: Tensor, each_by_its_own: bool = False) -> Tensor:
+    """(K,) whether a ballot clearly belongs to its camp: clients without the disputed classes belong to neither.
+
+    `each_by_its_own`: compared with the other members of its camp alone. In one layer attackers can agree with each
+    other far more than honest clients do, who would seem to be unclear.
+    """
     in_camp_K = torch.zeros(len(alike_KK), dtype=torch.float64).index_fill(0, camp, 1)
     with_camp_K, with_others_K = mean_agreement(alike_KK, in_camp_K), mean_agreement(alike_KK, 1 - in_camp_K)
     margin_K = (with_camp_K - with_others_K) * (2 * in_camp_K - 1)
-    return margin_K >= CLEAR * margin_K.mean()
+    if not each_by_its_own:
+        return margin_K >= CLEAR * margin_K.mean()
+    mean_K = torch.empty_like(margin_K).index_fill(0, camp, float(margin_K[camp].mean()))
+    return margin_K >= CLEAR * mean_K.index_fill(0, others, float(margin_K[others].mean()))
 
 
 def mean_agreement(alike_KK: Tensor, in_camp_K: Tensor) -> Tensor:
