@@ -77,7 +77,16 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         "20 % more work": ("attack=common-push", "attack.work=1.2"),
     },
     "reflect": {
-        f"first layer, {work:.0%} of the work": ("attack=reflect", f"attack.work={work}") for work in (2.0, 1.0, 3.0)
+        **{
+            f"first layer, {work:.0%} of the work": ("attack=reflect", f"attack.work={work}")
+            for work in (2.0, 1.0, 3.0)
+        },
+        "second layer": ("attack=reflect", 'attack.layers=["4.*"]'),
+        "third layer": ("attack=reflect", 'attack.layers=["9.*"]', "attack.work=1.0"),
+    },
+    "reflect, late": {
+        "from round 19": part_time("reflect", 1, "attack.starts=19"),
+        "every 2nd round": part_time("reflect", 2, "attack.starts=2"),
     },
     "team": {"of three": ("attack=team",)},
     "colluders": {"inverse": ("attack=colluders",)},
