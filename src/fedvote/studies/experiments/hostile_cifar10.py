@@ -21,6 +21,7 @@ WORST: dict[str, tuple[str, ...]] = {
     "label-flip of few": ("attack=label-flip", "attack.swaps=2"),
     "label-flip one way": ("attack=label-flip", "attack.swaps=3", "attack.one_way=true"),
     "late-labels": ("attack=late-labels",),
+    "reflect": ("attack=reflect",),
 }
 COMPARED = ("label-flip", "layer")  # attacks under which other rules run, too
 RATES = ("0.001", "0.0003")

@@ -55,6 +55,7 @@ FEW_ATTACKS = {
     "low-agreement": ("attack=low-agreement",),
     "ladder": ("attack=ladder",),
     "insider": ("attack=insider",),
+    "reflect": ("attack=reflect",),
     "team": ("attack=team",),
 }
 FEW_DIGITS = Comparison(
