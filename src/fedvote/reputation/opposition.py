@@ -27,6 +27,9 @@ the fewer the ballots, the larger the share.
 Honest clients without the disputed classes belong to neither camp, and chance puts them into one. Near half of the
 clients that chance would decide which camp is left out. So only clear members count when the majority is sought, unless
 a dispute is sudden: one round has too much noise to tell who is clear.
+
+In one layer (layer_pairs.py) the test is that of camps whose work cancels, and only clear members are left out. An
+honest client that has learned all that a layer can learn has little to say there, and belongs to neither camp.
 """
 
 from __future__ import annotations
@@ -86,25 +89,25 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
     for side, other in (sides, sides[::-1]):
         if pairs.outnumber(inside[side[counts_K[side]]], inside[other]):
             unclear = other[~counts_K[other]] if pairs.one_layer else other[:0]
-            return inside[torch.cat([side, unclear]).sort().values]
+            return inside[torch.cat([side, unclear]).sort().values] if len(unclear) < len(other) else None
     return None
 
 
 def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor | None:
     """(K,) which ballots count in the search of the majority; None if the two camps do not oppose each other."""
     K, members = len(alike_KK), min(len(camp), len(others))
-    disagreed, everybody_K = disagree(alike_KK, camp, others), torch.ones(K, dtype=torch.bool)
+    fewer, large = FEWER * max(0, MANY_BALLOTS - K), members > QUARTER * K
     if pairs.one_layer:
-        share = min(1.0, BY_LAYER[0] + FEWER * max(0, MANY_BALLOTS - K))
-        if members <= QUARTER * K or not undo(alike_KK, camp, others, share, BY_LAYER[1]):
-            return None
-        return clear_members(alike_KK, camp, others, each_by_its_own=True)
+        share, apart = BY_LAYER
+        cancelled = large and undo(alike_KK, camp, others, min(1.0, share + fewer), apart)
+        return clear_members(alike_KK, camp, others, each_by_its_own=True) if cancelled else None
+    disagreed, everybody_K = disagree(alike_KK, camp, others), torch.ones(K, dtype=torch.bool)
     if disagreed and pairs.sudden:
         return everybody_K
     if pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, *BESIDE_FORGERS):
         return everybody_K
-    share, apart = CANCELLED[0] + FEWER * max(0, MANY_BALLOTS - K), CANCELLED[1]
-    cancelled = members > QUARTER * K and undo(alike_KK, camp, others, share, apart)
+    share, apart = CANCELLED
+    cancelled = large and undo(alike_KK, camp, others, share + fewer, apart)
     return clear_members(alike_KK, camp, others) if disagreed or cancelled else None
 
 
