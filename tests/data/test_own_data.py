@@ -91,6 +91,13 @@ def test_two_classes_of_one_name_are_refused(y: Any) -> None:
         from_arrays(X[:3], y, X[:3], y, classes=["a", "b", "a"])
 
 
+@pytest.mark.parametrize("classes", [2, "ab"])
+def test_classes_that_are_no_list_of_names_are_refused(classes: Any) -> None:
+    y = [0, 1, 0, 1, 0, 1]
+    with pytest.raises(DataError, match=r"^`classes` is (2|'ab'), expected the names of all classes: give a list of"):
+        from_arrays(X, y, X, y, classes=classes)
+
+
 def test_columns_with_nan_and_constant_columns_are_named() -> None:
     broken, y = X.copy(), [0, 1, 0, 1, 0, 1]
     broken[2, 1] = np.nan

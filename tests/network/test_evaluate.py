@@ -28,3 +28,20 @@ def test_the_mean_is_over_examples_not_over_batches(batch: int) -> None:
     )
     measured = judge(NETWORK, {"deployed": NETWORK.start, "float": NETWORK.start}, data, data.x, batch)
     assert (measured["accuracy"], measured["loss_float"]) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("tests", "batch"), [(1, 1000), (3, 2), (5, 2), (17, 4)])
+def test_batch_norm_never_sees_a_single_example(tests: int, batch: int) -> None:
+    network = Network(nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 3)))
+    few = examples().rows(slice(tests))
+    measured = judge(network, {"deployed": network.start}, few, examples().x, batch)
+    assert 0 <= measured["accuracy"] <= 1 and measured["loss"] > 0
+
+
+def test_one_example_is_judged_by_calibrated_statistics() -> None:
+    network = Network(nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 3)))
+    x, one = examples().x, examples().rows(slice(1))
+    measured = judge(network, {"deployed": network.start}, one, x, 1000)
+    logits = network.calibrated(network.start, network.calibrate(network.start, x), one.x)
+    assert measured["accuracy"] == measured["accuracy_calibrated"]
+    assert measured["loss"] == pytest.approx(float(F.cross_entropy(logits, one.y)), rel=1e-5)

@@ -24,6 +24,8 @@ def targets(train: Any, test: Any, task: Task, classes: Sequence[str] | None) ->
     """The targets of both sets, and the names of the classes; in regression, of the targets."""
     if task not in TASKS:
         raise ConfigError(f"task is {task!r}, expected one of: {', '.join(TASKS)}")
+    if isinstance(classes, str) or not isinstance(classes, Iterable | None):
+        raise DataError(f"`classes` is {classes!r}, expected the names of all classes: give a list of strings.")
     if twice := [name for name, count in Counter(map(str, () if classes is None else classes)).items() if count > 1]:
         raise DataError(f"`classes` has {_some(twice)} more than once, expected names that differ: rename them.")
     if task == "regression":

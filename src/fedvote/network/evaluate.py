@@ -16,8 +16,11 @@ from fedvote.tasks.goal import CLASSES, Goal
 
 
 def outputs_of(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Outputs and targets, in batches of nearly equal size."""
-    for index in torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch)):
+    """Outputs and targets, in batches of nearly equal size. None has a single input if it can be avoided: batch norm."""
+    cut = torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch))
+    if batch > 1 < len(cut) and len(cut[-1]) == 1:
+        cut = (*cut[:-2], torch.cat(cut[-2:]))
+    for index in cut:
         x, y = examples.take(index)
         yield outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float(), y
 
@@ -47,8 +50,10 @@ def judge(
     for name, weights in models.items():
         if id(weights) not in measured:
             statistics = network.calibrate(weights, calibration)
-            plain = score(partial(network, weights.voted, weights.floats), test, batch, goal)
             calibrated = score(partial(network.calibrated, weights, statistics), test, batch, goal)
+            plain = calibrated
+            if len(test) > 1:  # one example has no batch statistics
+                plain = score(partial(network, weights.voted, weights.floats), test, batch, goal)
             measured[id(weights)] = (*plain, calibrated[0])
         suffix = "" if name == "deployed" else f"_{name}"
         quality, loss, calibrated_quality = measured[id(weights)]
