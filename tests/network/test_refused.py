@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.prune import random_unstructured
 
 from fedvote.errors import ModelError
 from fedvote.network.network import Network
@@ -25,6 +26,12 @@ def old_weight_norm() -> nn.Module:
         return nn.utils.weight_norm(nn.Linear(2, 2))
 
 
+def pruned() -> nn.Module:
+    layer = nn.Linear(2, 2)
+    random_unstructured(layer, "weight", 0.5)
+    return layer
+
+
 BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "rrelu": (lambda: nn.RReLU(), "rrelu (RReLU) draws random numbers*use nn.LeakyReLU"),
     "lstm": (lambda: nn.LSTM(2, 2, 2, dropout=0.5), "lstm (LSTM) drops between its layers*set dropout=0, and put nn*"),
@@ -39,6 +46,8 @@ BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "instance (InstanceNorm2d) keeps running statistics*set track_running_stats=False",
     ),
     "old": (old_weight_norm, "old (Linear) computes its weights by a hook: call *remove_weight_norm on it*"),
+    "spectral": (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), "spectral (Linear) computes*remove_spectral_norm on*"),
+    "pruned": (pruned, 'pruned (Linear) computes*call torch.nn.utils.prune.remove(layer, "weight") on it*'),
     "new": (
         lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
         "new (ParametrizedLinear) computes its weights from other tensors: call *remove_parametrizations on it*",

@@ -7,6 +7,8 @@ from torch import nn
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
 
 from fedvote.errors import ModelError
 from fedvote.network.voted_weights import VOTABLE
@@ -42,8 +44,7 @@ def problems(module: nn.Module, votes: bool = True) -> list[str]:
                 )
         elif isinstance(layer, VOTABLE) and "weight" not in layer._parameters:
             found.append(
-                f"{where} ({kind}) computes its weights by a hook: call torch.nn.utils.remove_weight_norm on it, or "
-                "use torch.nn.utils.parametrizations.weight_norm with a method without votes"
+                f"{where} ({kind}) computes its weights by a hook: {_remedy(layer)}"
             )
         for parameter_name, p in layer.named_parameters(recurse=False):
             if not p.is_floating_point():
@@ -51,6 +52,18 @@ def problems(module: nn.Module, votes: bool = True) -> list[str]:
     if not found and not any(True for _ in module.parameters()):
         found.append(f"the network itself ({type(module).__name__}) has no weights, so nothing can train: add a layer")
     return found
+
+
+def _remedy(layer: nn.Module) -> str:
+    """How to remove the hook that computes a layer's weights."""
+    hooks = list(layer._forward_pre_hooks.values())
+    if any(isinstance(hook, BasePruningMethod) for hook in hooks):
+        return 'call torch.nn.utils.prune.remove(layer, "weight") on it, which makes the pruning permanent'
+    norm = "spectral_norm" if any(isinstance(hook, SpectralNorm) for hook in hooks) else "weight_norm"
+    return (
+        f"call torch.nn.utils.remove_{norm} on it, or use torch.nn.utils.parametrizations.{norm} with a method without "
+        "votes"
+    )
 
 
 def uncompiled(module: nn.Module) -> nn.Module:
