@@ -72,6 +72,8 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["list", "reputation"], "presets; did you mean reputations?"),
         (["report"], "Missing argument"),
         (["report", "nowhere"], "has no config.toml"),
+        (["run", "--set", "data=digitz"], "your own is FILE.py:NAME in a configuration"),
+        (["run", "--set", "data=digitz"], "; did you mean digits?"),
         (["data", "check", "mnist"], "there is no dataset 'mnist'"),
         (["data", "show", "quickstrat"], "neither a preset nor a file"),
         (["data", "show", "cifar10-silo"], "fedvote data get cifar10"),
@@ -92,6 +94,13 @@ def test_a_measurement_that_fails_leaves_files_as_they_were(refused: Refusal, tm
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 def test_a_gpu_that_is_not_there_is_refused(refused: Refusal) -> None:
     assert "use --device cpu or --device auto" in refused("run", "--device", "cuda")
+
+
+def test_the_cost_of_a_network_that_does_not_fit_names_the_options(refused: Refusal, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from torch import nn\ndef net(shape, classes):\n    return nn.Linear(8, classes)\n"
+    )
+    assert "; --shape and --classes say what the network takes and gives" in refused("cost", "mine.py:net")
 
 
 def test_a_file_that_is_not_toml_is_refused(refused: Refusal, tmp_path: Path) -> None:

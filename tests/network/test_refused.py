@@ -46,7 +46,7 @@ BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
         "instance (InstanceNorm2d) keeps running statistics*set track_running_stats=False",
     ),
     "old": (old_weight_norm, "old (Linear) computes its weights by a hook: call *remove_weight_norm on it*"),
-    "spectral": (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), "spectral (Linear) computes*remove_spectral_norm on*"),
+    "spectral": (lambda: nn.utils.spectral_norm(nn.Linear(2, 2)), "spectral (Linear) computes*remove_spectral_norm*"),
     "pruned": (pruned, 'pruned (Linear) computes*call torch.nn.utils.prune.remove(layer, "weight") on it*'),
     "new": (
         lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),

@@ -28,12 +28,17 @@ def cost(
     as_json: AsJson = False,
 ) -> None:
     """Count additions and multiplications with float, binary and ternary weights: the paper's cost model."""
+    from fedvote.errors import ModelError
     from fedvote.models import make_model
     from fedvote.network.cost import costs, parse_shape
     from fedvote.studies.rows import table
 
     sides = parse_shape(shape)
-    rows = [cost.row(inputs) for cost in costs(make_model(model, sides, classes), sides, classes)]
+    module = make_model(model, sides, classes)
+    try:
+        rows = [cost.row(inputs) for cost in costs(module, sides, classes)]
+    except ModelError as error:
+        raise ModelError(f"{error}; --shape and --classes say what the network takes and gives") from error
     typer.echo(json.dumps(rows, indent=2) if as_json else table(rows))
 
 

@@ -15,6 +15,7 @@ from fedvote.data.files import File, Status
 from fedvote.data.hugging_face import PREFIX, from_hugging_face, load_hugging_face
 from fedvote.data.source import Source, data_folder
 from fedvote.errors import ConfigError, DataError
+from fedvote.registry import did_you_mean
 
 __all__ = [
     "DATASETS",
@@ -63,7 +64,10 @@ def get(name: str, folder: Path | str | None = None, progress: Progress | None =
 
 def _source(name: str) -> Source:
     if name not in DATASETS:
-        raise ConfigError(f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}, or hf:NAME.")
+        raise ConfigError(
+            f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}, or hf:NAME; your own is FILE.py:NAME "
+            f"in a configuration, fedvote.from_arrays(...) in a program{did_you_mean(name, DATASETS)}"
+        )
     return DATASETS[name]
 
 

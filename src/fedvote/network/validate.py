@@ -43,9 +43,7 @@ def problems(module: nn.Module, votes: bool = True) -> list[str]:
                     "remove_parametrizations on it, or use a method without votes"
                 )
         elif isinstance(layer, VOTABLE) and "weight" not in layer._parameters:
-            found.append(
-                f"{where} ({kind}) computes its weights by a hook: {_remedy(layer)}"
-            )
+            found.append(f"{where} ({kind}) computes its weights by a hook: {_remedy(layer)}")
         for parameter_name, p in layer.named_parameters(recurse=False):
             if not p.is_floating_point():
                 found.append(f"{where} ({kind}) has {parameter_name} of {p.dtype}: make it float32")

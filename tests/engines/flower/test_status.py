@@ -46,6 +46,14 @@ def test_one_sentence_says_how_the_run_stands(folder: Path) -> None:
     assert seconds_since_last_round(folder, now=1030) == 30
 
 
+def test_clients_of_the_simulator_voted_unless_they_were_refused(tmp_path: Path) -> None:
+    records = [{"round": 1, "clients": [0, 1]}, {"round": 2, "clients": [0, 1], "refused": {"1": "not a vote"}}]
+    sizes = {"uplink_bytes": 1, "downlink_bytes": 1}
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record | sizes) + "\n" for record in records))
+    assert [(row["last_vote"], row["votes"], row["refused"]) for row in clients(tmp_path)] == [(2, 2, 0), (1, 1, 1)]
+    assert "with 1 of 2 ballots" in headline(tmp_path)
+
+
 def test_the_folder_of_deploy_local_stands_for_the_run_in_it(tmp_path: Path) -> None:
     assert run_folder(tmp_path) == tmp_path
     (tmp_path / "federation").mkdir()

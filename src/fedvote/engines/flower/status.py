@@ -31,9 +31,10 @@ def headline(folder: Path, now: float | None = None) -> str:
     shown, planned = Shown.of(last), _planned(folder)
     quality = f", {shown.name} {shown.text(last[shown.name])}" if last.get(shown.name) is not None else ""
     cohort, out = last.get("clients", ()), len(last.get("left_out", ()))
+    counted = len(_counted(last))
     number = f"{last['round']} of {planned}" if planned else last["round"]
     return (
-        f"round {number}, closed {age:,.0f} s ago with {len(last.get('counted', cohort))} of {len(cohort)} ballots"
+        f"round {number}, closed {age:,.0f} s ago with {counted} of {len(cohort)} ballots"
         f"{f', {out} of them left out by the rule' * bool(out)}"
         f"{quality}; frames so far: {traffic_text(*both_ways(records))}"
     )
@@ -56,8 +57,15 @@ def clients(folder: Path) -> list[dict[str, Any]]:
     return [_row(client, names.get(client, ""), records) for client in numbers]
 
 
+def _counted(record: Mapping[str, Any]) -> Sequence[int]:
+    """The clients in the tally. The simulator's records do not list them: all that were not refused."""
+    cohort = [client for client in record.get("clients", ()) if str(client) not in record.get("refused", ())]
+    counted: Sequence[int] = record.get("counted", cohort)
+    return counted
+
+
 def _row(client: int, name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    voted = [record["round"] for record in records if client in record.get("counted", ())]
+    voted = [record["round"] for record in records if client in _counted(record)]
     times = {
         event: sum(client in record.get(event, ()) or str(client) in record.get(event, ()) for record in records)
         for event in ("left_out", "refused", "failed", "absent")
