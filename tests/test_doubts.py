@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 
 import fedvote
 from fedvote.attacks import Attack, Seen
@@ -43,6 +44,12 @@ def test_an_attack_that_changes_nothing_is_a_doubt() -> None:
     with pytest.warns(fedvote.Doubt, match="Misspelt has no poison_examples, poison or tamper") as caught:
         fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, attack=Misspelt(), hostile=2)
     assert len(caught) == 1
+
+
+def test_a_softmax_before_cross_entropy_is_a_doubt() -> None:
+    network = nn.Sequential(module(), nn.Softmax(1))
+    with pytest.warns(fedvote.Doubt, match="outputs are probabilities.*leave out the network's last softmax"):
+        fedvote.simulate(network, dataset(), keep_float=[], clients=4, batch=10)
 
 
 def test_a_plain_run_raises_no_doubt() -> None:

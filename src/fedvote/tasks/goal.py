@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from fedvote import contracts
 from fedvote.core import Dataset
-from fedvote.errors import ConfigError, reason
+from fedvote.errors import ConfigError, Doubt, reason
 from fedvote.tasks import losses, metrics
 from fedvote.tasks.function_part import as_given
 from fedvote.tasks.losses import AutoLoss, CrossEntropy, Loss
@@ -51,6 +52,13 @@ class Goal:
             break
         else:
             return self  # a server that leaves all data to its clients has none
+        if isinstance(self.loss, CrossEntropy) and _are_probabilities(few):
+            warnings.warn(
+                "the network's outputs are probabilities, but cross-entropy expects the numbers before the softmax: "
+                "leave out the network's last softmax",
+                Doubt,
+                stacklevel=4,
+            )
         if len(data.train):
             y = data.train.y[:batch].cpu()
             self.check_loss(_repeated(few, len(y)), y)
@@ -145,6 +153,11 @@ def _suits(what: str, part: Any, registry: Mapping[str, Any], data: Dataset) -> 
             f"{what} {type(part).__name__} is for {' and '.join(part.tasks)}, but the task of {data.name} is "
             f"{data.task}; known for it: {', '.join(fitting)}"
         )
+
+
+def _are_probabilities(outputs_FC: Tensor) -> bool:
+    sums_F = outputs_FC.sum(1)
+    return outputs_FC.shape[1] > 1 and bool((outputs_FC >= 0).all()) and torch.allclose(sums_F, torch.ones_like(sums_F))
 
 
 def _repeated(outputs_FC: Tensor, count: int) -> Tensor:
