@@ -40,6 +40,10 @@ BAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: nn.LazyBatchNorm2d(affine=False),
         "lazynorm (LazyBatchNorm2d) has no shape yet*run one batch through*",
     ),
+    "meta": (
+        lambda: nn.Linear(2, 2, device="meta"),
+        "meta (Linear) is on the device meta, without values*make it on the CPU",
+    ),
     "sync": (lambda: nn.SyncBatchNorm(2), "sync (SyncBatchNorm) mixes statistics*use nn.BatchNorm2d"),
     "instance": (
         lambda: nn.InstanceNorm2d(2, track_running_stats=True),

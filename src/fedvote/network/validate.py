@@ -25,6 +25,9 @@ def problems(module: nn.Module, votes: bool = True) -> list[str]:
         if any(is_lazy(tensor) for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
             found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
             continue
+        if any(tensor.is_meta for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
+            found.append(f"{where} ({kind}) is on the device meta, without values: make it on the CPU")
+            continue
         if isinstance(layer, nn.RNNBase) and layer.dropout > 0:
             found.append(
                 f"{where} ({kind}) drops between its layers by random numbers outside the run's seed: set dropout=0, "
