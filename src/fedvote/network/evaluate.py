@@ -18,7 +18,7 @@ from fedvote.tasks.goal import CLASSES, Goal
 def outputs_of(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Outputs and targets, in batches of nearly equal size; for batch norm, a last single input joins another batch."""
     cut = torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch))
-    if batch > 1 < len(cut) and len(cut[-1]) == 1:
+    if batch > 1 and len(cut) > 1 and len(cut[-1]) == 1:
         cut = (*cut[:-2], torch.cat(cut[-2:]))
     for index in cut:
         x, y = examples.take(index)
