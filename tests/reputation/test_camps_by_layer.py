@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedvote.attacks import Frame, Seen
 from fedvote.quantize import BINARY, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Camps
@@ -66,9 +67,24 @@ def test_honest_clients_keep_their_votes_in_every_layer(layers: tuple[int, ...],
     assert all(torch.equal(w, torch.ones(N)) for w in weights_over_rounds(slice(0), 0, layers, seed))
 
 
-def test_who_stops_has_a_vote_again() -> None:
-    weights = weights_over_rounds(slice(SMALL), 12, FIRST, seed=0, last_round=3)
-    assert not weights[2][:12].any() and bool(weights[-1][:12].all())
+@pytest.mark.parametrize("seed", [0, 1])
+def test_attackers_who_side_with_a_few_honest_clients_in_a_layer_frame_nobody(seed: int) -> None:
+    hostile, rule = 15, Camps()
+    memory, layers = rule.init(N), {"first": slice(SMALL), "others": slice(SMALL, D)}
+    for round in range(1, ROUNDS + 1):
+        votes_KD, keys = cast_with(slice(0), 0, round, seed), [Key(seed, round, client) for client in range(N)]
+        own, honest = {"votes": votes_KD[:hostile]}, {"votes": votes_KD[hostile:]}
+        seen = Seen(own, honest, keys[:hostile], N, {"votes": SOFT}, layers=layers, honest_keys=keys[hostile:])
+        votes_KD[:hostile] = Frame(turns=ROUNDS + 1).tamper(seen)["votes"]
+        verdict = rule.judge(memory, ballots(votes_KD, range(N), layers=(SMALL, D - SMALL)), Key(seed, round))
+        memory = verdict.memory
+        assert torch.equal(verdict.soft_K[hostile:], torch.ones(N - hostile))
+
+
+def test_a_few_rounds_decide_nothing_and_who_stops_has_a_vote_again() -> None:
+    first, second, third, *_, last = weights_over_rounds(slice(SMALL), 12, FIRST, seed=0, last_round=3)
+    assert bool(first.all()) and bool(second.all())
+    assert not third[:12].any() and bool(last.all())
 
 
 def test_agreement_in_layers_is_remembered_for_so_many_layers_and_clients() -> None:

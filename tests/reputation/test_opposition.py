@@ -134,8 +134,11 @@ def test_a_dispute_can_be_sudden_only_after_many_rounds_without_one() -> None:
     assert not undisputed_for_long(no_pairs(2000), everybody, agreed)  # pairs of so many are not remembered
 
 
-def in_one_layer(between: float, minority: int = MINORITY) -> Pairs:
-    return replace(pairs(between, 0.2, 0.1, minority), one_layer=True)
+def in_one_layer(between: float, minority: int = MINORITY, more: float = 0.1) -> Pairs:
+    """The smaller group agrees more than the larger one: attackers push in one direction."""
+    made = replace(pairs(between, 0.2, 0.1, minority), one_layer=True)
+    made.alike_nn[:minority, :minority] += more
+    return made
 
 
 @pytest.mark.parametrize(
@@ -152,7 +155,7 @@ def test_in_one_layer_camps_have_to_be_large_and_their_work_to_cancel(
 
 def test_in_one_layer_who_agrees_with_nobody_stays() -> None:
     """Honest clients who have learned all that a layer can learn have little to say in it."""
-    made = in_one_layer(-0.12)
+    made = in_one_layer(-0.2, more=0.3)
     made.alike_nn[:2], made.alike_nn[:, :2] = -0.001, -0.001
     made.alike_nn[:2, 2:MINORITY], made.alike_nn[2:MINORITY, :2] = 0.001, 0.001
     found = opposed_camp(made, torch.arange(N))
@@ -167,10 +170,22 @@ def test_attackers_who_agree_more_with_each_other_do_not_make_honest_clients_unc
     assert found is not None and found.tolist() == list(range(15, N))
 
 
-@pytest.mark.parametrize(("known", "one_layer", "stay_out"), [(2, False, 2), (2, True, 0), (8, True, 8)])
-def test_known_opponents_stay_out_and_in_one_layer_only_if_they_are_many(
-    known: int, one_layer: bool, stay_out: int
+@pytest.mark.parametrize("more", [-0.15, 0.1])
+def test_in_one_layer_who_agrees_more_may_not_accuse_the_others(more: float) -> None:
+    """Attackers side with a few honest clients there, to be the majority."""
+    found = opposed_camp(in_one_layer(-0.15, MINORITY, more), torch.arange(N))
+    assert (found is None) == (more < 0)
+
+
+@pytest.mark.parametrize(
+    ("known", "one_layer", "more", "stay_out"),
+    [(2, False, 0.0, 2), (2, True, 0.3, 0), (8, True, 0.3, 8), (8, True, 0.1, 0)],
+    ids=["whole ballots", "few in one layer", "many in one layer", "honest clients who were left out once"],
+)
+def test_known_opponents_stay_out_and_in_one_layer_if_they_are_many_and_agree_far_more(
+    known: int, one_layer: bool, more: float, stay_out: int
 ) -> None:
     made = replace(pairs(0.01, 0.2, 0.0, known), one_layer=one_layer)
+    made.alike_nn[:known, :known] += more
     found_N = still_opposed(made, torch.arange(N), torch.arange(N) < known)
     assert found_N.tolist() == [client < stay_out for client in range(N)]

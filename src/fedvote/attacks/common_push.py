@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen, check_share
-from fedvote.attacks.collusion import alphabet_of
+from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.core import Message
 from fedvote.errors import ConfigError
-from fedvote.quantize import round_by_shared_random
 
 HALVINGS = 12  # steps of the search for the length of the move
 
@@ -48,16 +47,5 @@ class CommonPush(Attack):
         if own_HN.is_floating_point():
             lengths_H = (own_HN - start_N).abs().sum(1, keepdim=True)
             return start_N + self.work * lengths_H * direction_N / direction_N.abs().sum().clamp_min(1)
-
-        def votes(length: float) -> Tensor:
-            moved_N = (start_N + length * direction_N).clamp(-1, 1)
-            return round_by_shared_random(moved_N.expand(own_HN.shape), alphabet_of(own_HN), seen.keys)
-
-        # bisection for the longest move with as many innovations
-        untrained_HN, least, most = votes(0.0), 0.0, 2.0
-        allowed = self.work * int((own_HN != untrained_HN).sum())
-        for _ in range(HALVINGS):
-            length = (least + most) / 2
-            fits = int((votes(length) != untrained_HN).sum()) <= allowed
-            least, most = (length, most) if fits else (least, length)
-        return votes(least)
+        allowed = self.work * int((own_HN != untrained(own_HN, start_N, seen.keys)).sum())
+        return longest_move(own_HN, start_N, direction_N, allowed, seen.keys, most=2.0, halvings=HALVINGS)

@@ -15,14 +15,10 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen
-from fedvote.attacks.collusion import alphabet_of
 from fedvote.attacks.layer import named_layers
+from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.core import Message
 from fedvote.errors import ConfigError
-from fedvote.quantize import round_by_shared_random
-
-HALVINGS = 14  # steps of the search for the length of the move
-LONGEST = 20.0  # move of 2 p - 1, for innovations of all attackers: everything that moves is decided then
 
 
 @dataclass(frozen=True)
@@ -51,21 +47,8 @@ class Reflect(Attack):
 
     def votes(self, own_HN: Tensor, start_N: Tensor, part: slice, seen: Seen) -> Tensor:
         """The attackers' votes of one layer."""
-
-        def voted(direction_n: Tensor | None = None, length: float = 0.0) -> Tensor:
-            moved_N = start_N.clone()
-            if direction_n is not None:
-                moved_N[part] = (start_N[part] + length * direction_n).clamp(-1, 1)
-            return round_by_shared_random(moved_N.expand(own_HN.shape), alphabet_of(own_HN), seen.keys)[:, part]
-
-        untrained_Hn = voted()
-        innovations_Hn = (own_HN[:, part] - untrained_Hn).sign()
-        direction_n = -innovations_Hn.float().mean(0)
-
-        # bisection for the longest move with as many innovations
-        allowed, least, most = self.work * int(innovations_Hn.abs().sum()), 0.0, LONGEST
-        for _ in range(HALVINGS):
-            length = (least + most) / 2
-            fits = int((voted(direction_n, length) != untrained_Hn).sum()) <= allowed
-            least, most = (length, most) if fits else (least, length)
-        return voted(direction_n, least)
+        innovations_Hn = (own_HN - untrained(own_HN, start_N, seen.keys))[:, part].sign()
+        direction_N = torch.zeros_like(start_N)
+        direction_N[part] = -innovations_Hn.float().mean(0)
+        allowed = self.work * int(innovations_Hn.abs().sum())
+        return longest_move(own_HN, start_N, direction_N, allowed, seen.keys)[:, part]

@@ -7,6 +7,7 @@ from fedvote.attacks.attack import Attack
 from fedvote.attacks.common_push import CommonPush
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
+from fedvote.attacks.frame import Frame
 from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse
@@ -43,4 +44,5 @@ SINGLE: dict[str, type[Attack]] = {
     "insider": Insider,
     "common-push": CommonPush,
     "reflect": Reflect,
+    "frame": Frame,
 }

@@ -2,7 +2,7 @@
 
 Attackers can turn one small layer around, and train and vote honestly elsewhere. Then whole ballots agree, and only the
 innovations in this layer pull against the majority. One layer has fewer innovations, and more noise, than a whole
-ballot (client_pairs.py). So the sums over rounds fade more slowly, and a single round alone decides nothing: in noise
+ballot (client_pairs.py). So the sums over rounds fade more slowly, and a few rounds alone decide nothing: in noise
 a few honest clients seem to belong to the attackers, which near half of the clients makes them the majority.
 """
 
@@ -22,6 +22,7 @@ from fedvote.reputation.innovations import Part
 MOST_CLIENTS = 256  # whose agreement in layers is remembered
 PLACES = 64  # in that memory; of more layers, neighbours share a place
 KEPT = 0.8  # share of the older sums
+FEWEST_ROUNDS = 3  # in which most pairs have voted together
 
 
 def no_layer_pairs(clients: int) -> State:
@@ -43,10 +44,12 @@ def remembered_by_layer(memory: State, clients_n: Tensor, found: Sequence[Part],
 
 
 def pairs_by_layer(memory: State, clients_n: Tensor, whole: Pairs) -> Iterator[Pairs]:
-    """The pairs in each layer that is remembered; `memory`: after the round; `whole`: the pairs of whole ballots."""
-    here, sum_NPN = clients_n.cpu(), memory["agreed_by_layer"]
+    """The pairs in each layer, once they have met often; `memory`: after the round; `whole`: pairs of whole ballots."""
+    here, sum_NPN, met_NN = clients_n.cpu(), memory["agreed_by_layer"], memory["met_by_layer"].cpu()
+    if not met_NN.shape[1] or met_NN[here][:, here].median() < sum(KEPT**age for age in range(FEWEST_ROUNDS)) - 1e-3:
+        return
     away = torch.ones(len(sum_NPN), dtype=torch.bool).index_fill(0, here, False)
     for place in range(sum_NPN.shape[1]):
         if bool(sum_NPN[:, place].any()):
-            mean_NN = (sum_NPN[:, place] / memory["met_by_layer"]).cpu().double()
+            mean_NN = (sum_NPN[:, place].cpu() / met_NN).double()
             yield replace(whole, alike_nn=mean_NN[here][:, here], absent_An=mean_NN[away][:, here], one_layer=True)

@@ -55,6 +55,7 @@ MANY_BALLOTS = 30  # among which that share suffices
 FEWER = 0.04  # how much larger it is for each ballot less: 20 to 24 honest clients on CIFAR-10 explain up to 0.7
 NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp in both cases
 QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than this share of the ballots
+TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 
@@ -63,13 +64,17 @@ def still_opposed(pairs: Pairs, inside: Tensor, known_n: Tensor) -> Tensor:
     """Which of the ballots `inside` are known opponents who go on as before.
 
     While they are left out, nobody undoes their work: they agree with each other, and no longer disagree with all
-    others, but have little in common with them. Opponents who repent agree with everybody alike. In one layer, where
-    chance can do the same to a few, they have to be many.
+    others, but have little in common with them. Opponents who repent agree with everybody alike. In one layer honest
+    clients have little in common, too: there opponents have to be many, and to agree far more than all others do.
     """
     alike_KK, known_K = pairs.alike_nn[inside][:, inside], known_n[inside]
     fewest = max(FEWEST_MEMBERS, QUARTER * len(inside) if pairs.one_layer else 0)
     if int(known_K.sum()) < fewest or bool(known_K.all()):
         return torch.zeros_like(known_K)
+    if pairs.one_layer and int((~known_K).sum()) > 1:
+        with_each_other, others = (mean_within(alike_KK[side][:, side]) for side in (known_K, ~known_K))
+        if with_each_other < TOGETHER * others:
+            return torch.zeros_like(known_K)
     with_known_K = (alike_KK[:, known_K].sum(1) - alike_KK.diagonal()) / (known_K.sum() - 1)
     return known_K & (alike_KK[:, ~known_K].mean(1) < LOYAL * with_known_K)
 
@@ -88,9 +93,22 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
         return None
     for side, other in (sides, sides[::-1]):
         if pairs.outnumber(inside[side[counts_K[side]]], inside[other]):
-            unclear = other[~counts_K[other]] if pairs.one_layer else other[:0]
-            return inside[torch.cat([side, unclear]).sort().values] if len(unclear) < len(other) else None
+            stay = without_opponents(alike_KK, side, other, counts_K) if pairs.one_layer else side
+            return None if stay is None else inside[stay]
     return None
+
+
+def without_opponents(alike_KK: Tensor, majority: Tensor, others: Tensor, clear_K: Tensor) -> Tensor | None:
+    """All ballots but the clear opponents of the majority in one layer; None if nobody is to be left out there.
+
+    Attackers near half can side with a few honest clients in a layer in which honest clients have little in common, to
+    be the majority there and to frame all others. So those who agree with each other more may not accuse the others.
+    """
+    unclear = others[~clear_K[others]]
+    within, accused = (mean_within(alike_KK[side][:, side]) for side in (majority, others))
+    if within > accused or len(unclear) == len(others):
+        return None
+    return torch.cat([majority, unclear]).sort().values
 
 
 def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor | None:
