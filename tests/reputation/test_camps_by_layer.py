@@ -69,10 +69,14 @@ def test_honest_clients_keep_their_votes_in_every_layer(layers: tuple[int, ...],
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_attackers_who_side_with_a_few_honest_clients_in_a_layer_frame_nobody(seed: int) -> None:
+    """Honest clients have nothing in common there."""
     hostile, rule = 15, Camps()
     memory, layers = rule.init(N), {"first": slice(SMALL), "others": slice(SMALL, D)}
+    learnt_KD = mixtures(N, seed) @ LESSONS + GOAL
+    learnt_KD[:, :SMALL] = 0.15 * torch.randn(N, SMALL, generator=Key(seed).torch("own"))
     for round in range(1, ROUNDS + 1):
-        votes_KD, keys = cast_with(slice(0), 0, round, seed), [Key(seed, round, client) for client in range(N)]
+        keys = [Key(seed, round, client) for client in range(N)]
+        votes_KD = round_by_shared_random((SOFT + learnt_KD).clamp(-1, 1), BINARY, keys)
         own, honest = {"votes": votes_KD[:hostile]}, {"votes": votes_KD[hostile:]}
         seen = Seen(own, honest, keys[:hostile], N, {"votes": SOFT}, layers=layers, honest_keys=keys[hostile:])
         votes_KD[:hostile] = Frame(turns=ROUNDS + 1).tamper(seen)["votes"]
