@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fedvote.core import Dataset, Examples
     from fedvote.data.arrays import from_arrays, from_pandas, from_torch
     from fedvote.data.hugging_face import from_hugging_face
+    from fedvote.data.validation import hold_out
     from fedvote.engines.simulate import Simulation, simulate
     from fedvote.errors import ConfigError, DataError, Doubt, FedVoteError, ModelError, WireError
     from fedvote.export import export_c, export_onnx, export_web
@@ -52,6 +53,7 @@ __all__ = [
     "from_hugging_face",
     "from_pandas",
     "from_torch",
+    "hold_out",
     "load_network",
     "save_network",
     "simulate",
@@ -63,6 +65,7 @@ _NAMES = {
     "fedvote.core": ("Dataset", "Examples"),
     "fedvote.data.arrays": ("from_arrays", "from_pandas", "from_torch"),
     "fedvote.data.hugging_face": ("from_hugging_face",),
+    "fedvote.data.validation": ("hold_out",),
     "fedvote.engines.simulate": ("Simulation", "simulate"),
     "fedvote.errors": ("ConfigError", "DataError", "Doubt", "FedVoteError", "ModelError", "WireError"),
     "fedvote.export": ("export_c", "export_onnx", "export_web"),

@@ -194,7 +194,8 @@ def doubts_about_rule(plan: Plan, method: Method, data: Dataset) -> Iterator[str
         return
     name, hostile, clients = type(rule).__name__, plan.federation.hostile, plan.federation.clients
     if plan.cohort < rule.fewest:
-        yield f"a round has {plan.cohort} clients: {name} needs {rule.fewest} or more to find a forged ballot"
+        clients_of_round = "one client" if plan.cohort == 1 else f"{plan.cohort} clients"
+        yield f"a round has {clients_of_round}: {name} needs {rule.fewest} or more to find a forged ballot"
     if 2 * hostile >= clients and not plan.federation.oracle:
         yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"
     yield from rule.doubts(hostile, len(data.classes) if data.task == "classification" else 0)

@@ -27,13 +27,13 @@ def numbered() -> Dataset:
 
 
 def test_every_training_example_is_trained_on_or_judged_by_and_the_test_ones_are_gone(numbered: Dataset) -> None:
-    data = hold_out(numbered, 0.25, np.random.default_rng(0))
+    data = hold_out(numbered, 0.25, 0)
     kept, out = data.train.x.flatten().tolist(), data.test.x.flatten().tolist()
     assert len(out) == 10 and sorted(kept + out) == list(range(40))
 
 
 def test_labels_and_writers_stay_with_their_examples(numbered: Dataset) -> None:
-    data = hold_out(numbered, 0.25, np.random.default_rng(0))
+    data = hold_out(numbered, 0.25, 0)
     assert data.writers is not None
     for examples in (data.train, data.test):
         assert torch.equal(examples.y, examples.x.flatten().long() % 2)
@@ -41,14 +41,16 @@ def test_labels_and_writers_stay_with_their_examples(numbered: Dataset) -> None:
 
 
 def test_what_is_held_out_is_drawn_by_chance(numbered: Dataset) -> None:
-    first, second, again = (hold_out(numbered, 0.25, np.random.default_rng(seed)).test.x for seed in (0, 1, 0))
+    first, second, again = (hold_out(numbered, 0.25, seed).test.x for seed in (0, 1, 0))
     assert torch.equal(first, again) and not torch.equal(first, second)
 
 
-@pytest.mark.parametrize("share", [0.001, 0.999])
+@pytest.mark.parametrize("share", [0.001, 0.999, -0.5, 1.5, float("nan")])
 def test_a_share_that_leaves_nothing_is_refused(numbered: Dataset, share: float) -> None:
-    with pytest.raises(DataError, match=f"40 training samples, and data.validation = {share}"):
-        hold_out(numbered, share, np.random.default_rng(0))
+    with pytest.raises(DataError, match=f"40 training samples, and a share of {share} holds out"):
+        fedvote.hold_out(numbered, share)
+    with pytest.raises(DataError, match="data is a str, expected a Dataset"):
+        fedvote.hold_out("digits", 0.1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("inf")])

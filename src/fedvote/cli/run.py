@@ -36,6 +36,7 @@ def run(
     trust: Trust = False,
 ) -> None:
     """Train one federation; write its metrics, network and report into a run folder."""
+    from fedvote.errors import ConfigError
     from fedvote.report import write_report
     from fedvote.runs.config_differences import flat
     from fedvote.runs.experiment import configure, warnings_for
@@ -49,6 +50,11 @@ def run(
     for warning in warnings_for(config, folder):
         typer.echo(f"fedvote: warning: {warning}", err=True)
     done = folder.rounds_done() if resume else 0
+    if resume and not done and (recorded := len(folder.metrics())):
+        raise ConfigError(
+            f"{folder.path} has the records of {recorded} rounds, but no {folder.checkpoint_file.name} to resume from: "
+            "restore it, or start the run again in another folder with --out"
+        )
     if resume and not done:
         typer.echo(f"fedvote: there is no round to resume in {folder.path}: starting with round 1", err=True)
     sent = both_ways(folder.metrics()[:done])

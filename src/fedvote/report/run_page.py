@@ -127,6 +127,8 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 
 
 def read_run(folder: Path, name: str) -> Run:
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}: give the folder that `fedvote run --out` wrote.")
     for file in ("config.toml", "metrics.jsonl"):
         if not (folder / file).is_file():
             raise ConfigError(

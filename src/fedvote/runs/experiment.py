@@ -89,7 +89,7 @@ def with_validation(config: Config, data: Dataset) -> Dataset:
     """The dataset; if the configuration asks for validation, held-out training examples replace the test examples."""
     if not config.data.validation:
         return data
-    return hold_out(data, config.data.validation, Key(config.seed).numpy("validation"))
+    return hold_out(data, config.data.validation, config.seed)
 
 
 def division(config: Config) -> RenderableType:

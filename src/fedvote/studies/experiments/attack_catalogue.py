@@ -88,6 +88,11 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         "from round 19": part_time("reflect", 1, "attack.starts=19"),
         "every 2nd round": part_time("reflect", 2, "attack.starts=2"),
     },
+    "frame": {
+        "beside two victims": ("attack=frame",),
+        "beside one victim": ("attack=frame", "attack.victims=1"),
+        "to the end": ("attack=frame", "attack.turns=21"),
+    },
     "team": {"of three": ("attack=team",)},
     "colluders": {"inverse": ("attack=colluders",)},
     "min-max": {name: ("attack=min-max", f"attack.flip={name}") for name in ("weakest", "strongest")},
