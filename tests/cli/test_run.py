@@ -45,6 +45,15 @@ def test_a_finished_run_is_resumed_without_harm(fedvote: Command, tmp_path: Path
     assert contents(tmp_path) == before
 
 
+def test_a_run_without_its_checkpoint_is_not_started_over_in_silence(fedvote: Command, tmp_path: Path) -> None:
+    assert fedvote("run", *SMALL, "--out", "run").code == 0
+    (tmp_path / "run" / "checkpoint.safetensors").unlink()
+    before = contents(tmp_path)
+    outcome = fedvote("run", "--resume", "--out", "run", "--device", "cpu")
+    assert outcome.code == 2 and "records of 2 rounds, but no checkpoint.safetensors to resume from" in outcome.err
+    assert contents(tmp_path) == before
+
+
 def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> None:
     assert fedvote("run", *SMALL, "--out", "grown").code == 0
     assert fedvote("run", "--resume", "--out", "grown", "--set", "rounds=4", "--device", "cpu").code == 0

@@ -55,7 +55,7 @@ def test_a_folder_without_a_file_it_needs_is_refused_in_one_sentence(make_run: M
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere has no config.toml"):
+    with pytest.raises(ConfigError, match=r"there is no folder .*nowhere: give the folder"):
         read_runs([tmp_path / "nowhere"])
 
 
