@@ -84,10 +84,8 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         "second layer": ("attack=reflect", 'attack.layers=["4.*"]'),
         "third layer": ("attack=reflect", 'attack.layers=["9.*"]', "attack.work=1.0"),
     },
-    "reflect, late": {
-        "from round 19": part_time("reflect", 1, "attack.starts=19"),
-        "every 2nd round": part_time("reflect", 2, "attack.starts=2"),
-    },
+    "reflect, late": {"from round 19": part_time("reflect", 1, "attack.starts=19")},
+    "reflect, part-time": {"every 2nd round": part_time("reflect", 2, "attack.starts=2")},
     "frame": {
         "beside two victims": ("attack=frame",),
         "beside one victim": ("attack=frame", "attack.victims=1"),
