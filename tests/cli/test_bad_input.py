@@ -71,7 +71,7 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["list", "colours"], "cannot list 'colours'; known: methods, attacks"),
         (["list", "reputation"], "presets; did you mean reputations?"),
         (["report"], "Missing argument"),
-        (["report", "nowhere"], "has no config.toml"),
+        (["report", "nowhere"], "there is no folder"),
         (["run", "--set", "data=digitz"], "your own is FILE.py:NAME in a configuration"),
         (["run", "--set", "data=digitz"], "; did you mean digits?"),
         (["data", "check", "mnist"], "there is no dataset 'mnist'"),

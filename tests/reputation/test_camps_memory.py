@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from weakref import ref
 
+import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -13,9 +14,10 @@ from torch.utils._pytree import tree_leaves
 
 from fedvote.randomness import Key
 from fedvote.reputation import Camps
+from fedvote.reputation.layer_pairs import MOST_CLIENTS
 from tests.reputation.cast_ballots import ballots, cast
 
-CLIENTS, LAYERS, SIZE = 200, 16, 32
+LAYERS, SIZE = 16, 32
 SMALL = 2**14  # bytes: less than any matrix of all pairs
 MATRICES = 16  # of all pairs, in float64, at a time
 
@@ -42,12 +44,17 @@ class LiveTensors(TorchDispatchMode):
                 yield value.untyped_storage()
 
 
-def test_a_pair_of_clients_takes_two_bytes_a_layer_and_a_fixed_number_of_matrices() -> None:
-    """Not two matrices of float64 for each layer, of which a thousand clients and eight layers would have 128 MB."""
+@pytest.mark.parametrize("clients", [MOST_CLIENTS, 200])
+def test_a_pair_of_clients_takes_two_bytes_a_layer_and_a_fixed_number_of_matrices(clients: int) -> None:
+    """Not two matrices of float64 for each layer, of which a thousand clients and eight layers would have 128 MB.
+
+    Of few clients, the agreement in each layer is remembered as well.
+    """
     layers = (SIZE,) * LAYERS
-    votes_KD, rule = cast(range(CLIENTS), 1)[:, : sum(layers)], Camps()
-    memory, round = rule.init(CLIENTS), ballots(votes_KD, range(CLIENTS), layers=layers)
+    votes_KD, rule = cast(range(clients), 1)[:, : sum(layers)], Camps()
+    memory, round = rule.init(clients), ballots(votes_KD, range(clients), layers=layers)
     with LiveTensors() as live:
         rule.judge(memory, round, Key(0, 1))
-    jumps_and_roundings = (4 + 1) * CLIENTS * sum(layers)
-    assert live.most < jumps_and_roundings + CLIENTS**2 * (2 * LAYERS + 8 * MATRICES)
+    jumps_and_roundings = (4 + 1) * clients * sum(layers)
+    remembered = memory["agreed_by_layer"].nbytes
+    assert live.most < jumps_and_roundings + remembered + clients**2 * (2 * LAYERS + 8 * MATRICES)

@@ -9,7 +9,7 @@ from fedvote.attacks.colluders import Colluders
 from fedvote.attacks.common_push import CommonPush
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
-from fedvote.attacks.frame import Frame
+from fedvote.attacks.framing import Frame
 from fedvote.attacks.idle import Idle
 from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.insider import Insider

@@ -7,7 +7,7 @@ from fedvote.attacks.attack import Attack
 from fedvote.attacks.common_push import CommonPush
 from fedvote.attacks.copycat import Copycat
 from fedvote.attacks.disagreeing_copycat import DisagreeingCopycat
-from fedvote.attacks.frame import Frame
+from fedvote.attacks.framing import Frame
 from fedvote.attacks.inner_product import InnerProduct
 from fedvote.attacks.insider import Insider
 from fedvote.attacks.inverse import Inverse

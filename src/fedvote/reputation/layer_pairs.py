@@ -19,7 +19,7 @@ from fedvote.reputation.ballot_lines import cosines_by_layer
 from fedvote.reputation.client_pairs import Pairs, pair_sums
 from fedvote.reputation.innovations import Part
 
-MOST_CLIENTS = 256  # whose agreement in layers is remembered
+MOST_CLIENTS = 128  # whose agreement in layers is remembered: 4 MB
 PLACES = 64  # in that memory; of more layers, neighbours share a place
 KEPT = 0.8  # share of the older sums
 FEWEST_ROUNDS = 3  # in which most pairs have voted together
