@@ -1,9 +1,9 @@
 """Frame: attackers side with a few honest clients in some layers, to make all other honest clients the minority there.
 
 The attackers train honestly. In the named layers they vote as if they had learned what the victims learned in this
-round, and the opposite of what all other honest clients learned, each rounding for itself. With the victims they are
-more than half of the clients, and a rule that trusts the larger of two camps leaves out the others. From round `turns`
-on they invert all votes. Knows every honest message and random number.
+round, and the opposite of what all other honest clients learned, each rounding for itself. Attackers near half are the
+majority together with their victims, so that a rule that trusts the larger of two camps leaves out the others. From
+round `turns` on they invert all votes. Knows every honest message and random number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Frame(Attack):
     omniscient: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     draws: ClassVar[bool] = True
-    victims: int = 2  # honest clients that the attackers side with
+    victims: int = 2  # honest clients with whom the attackers side
     layers: tuple[str, ...] = ()  # names of weights, with * and ?; empty: the first layer
     work: float = 1.0  # number of innovations in a layer, relative to the attackers' own honest ballots
     turns: int = 8  # the round from which on all votes are inverted
