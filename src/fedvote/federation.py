@@ -47,6 +47,7 @@ from fedvote.network.summary import Summary, summarise
 from fedvote.network.trial import try_values
 from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
+from fedvote.randomness.attackers import draw_attackers
 from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
 from fedvote.reputation.reputation import memory_in
@@ -148,9 +149,9 @@ class Federation:
             owned = [torch.from_numpy(part) for part in parts]
         else:
             owned = check_owned(owned, clients, len(data.train))
-        hostile = key.numpy("hostile").choice(clients, plan.federation.hostile, replace=False)
-        attackers = tuple(sorted(hostile.tolist()))
-        return cls(functional, data, owned, method, plan, place, attackers, run_secret(plan.seed), changes, goal)
+        rule = rule_of(method)
+        hostile = draw_attackers(key, clients, plan.federation.hostile, rule.trusted_clients if rule else ())
+        return cls(functional, data, owned, method, plan, place, hostile, run_secret(plan.seed), changes, goal)
 
     @property
     def data_elsewhere(self) -> bool:

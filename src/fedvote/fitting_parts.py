@@ -196,7 +196,7 @@ def doubts_about_rule(plan: Plan, method: Method, data: Dataset) -> Iterator[str
     if plan.cohort < rule.fewest:
         clients_of_round = "one client" if plan.cohort == 1 else f"{plan.cohort} clients"
         yield f"a round has {clients_of_round}: {name} needs {rule.fewest} or more to find a forged ballot"
-    if 2 * hostile >= clients and not plan.federation.oracle:
+    if 2 * hostile >= clients and not plan.federation.oracle and not rule.trusted_clients:
         yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"
     yield from rule.doubts(hostile, len(data.classes) if data.task == "classification" else 0)
 

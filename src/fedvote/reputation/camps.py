@@ -16,8 +16,9 @@ out, with all their votes, in this order:
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
-All clients start equal, so the first round counts heads. Where a round has a part of the clients, the last work of the
-others stands beside theirs. docs/byzantine.md says what this assumes and what breaks it.
+All clients start equal, so the first round counts heads; but a trusted client outweighs all others, and then the honest
+may be fewer than half. Where a round has a part of the clients, the last work of the others stands beside theirs.
+docs/byzantine.md says what this assumes and what breaks it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Camps(Reputation):
     gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
     clique: float = 0.1  # a clique is left out if it has at most this share of a round's clients; 0: no clique is
     opponents: bool = True  # leave out camps that pull against the majority; false if honest groups may contradict
+    trusted: tuple[int, ...] = ()  # clients known to be honest: the side of most of them is the majority
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -68,6 +70,12 @@ class Camps(Reputation):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
         if not 0 <= self.clique < 0.5:
             raise ConfigError(f"clique is {self.clique}, expected a share of the clients, from 0 to less than 0.5")
+        if len(set(self.trusted)) < len(self.trusted) or any(client < 0 for client in self.trusted):
+            raise ConfigError(f"trusted is {list(self.trusted)}, expected different client numbers, 0 or larger")
+
+    @property
+    def trusted_clients(self) -> tuple[int, ...]:
+        return self.trusted
 
     def doubts(self, hostile: int, classes: int) -> Sequence[str]:
         groups = (
@@ -77,6 +85,8 @@ class Camps(Reputation):
         return (groups,) if self.opponents and classes == 2 else ()
 
     def init(self, clients: int) -> State:
+        if max(self.trusted, default=0) >= clients:
+            raise ConfigError(f"trusted is {list(self.trusted)}, expected numbers of clients, 0 to {clients - 1}")
         own = {"reputation": torch.ones(clients), "work": torch.zeros(clients, len(POWERS))}
         pairs = {**no_pairs(clients), **no_layer_pairs(clients), **no_kinship(clients)}
         return {**own, **pairs, "clique": torch.zeros(clients)}
@@ -84,7 +94,7 @@ class Camps(Reputation):
     def judge(self, memory: State, ballots: Ballots, key: Key) -> Verdict:
         clients_K = ballots.clients_K
         nu_K = memory["reputation"][clients_K]
-        heads_N = (LEAST + (1 - LEAST) * memory["reputation"]).double().cpu()
+        heads_N = self.heads_of_all(memory["reputation"])
         found = innovations(ballots, key)
         copied_K = copies(found)
         found = [part.jumps_alone() for part in found]  # roundings are no longer needed
@@ -127,6 +137,11 @@ class Camps(Reputation):
         opposed_N = (after["opposed"] > before["opposed"]) | (after["opposed"] > ALWAYS)
         kinds = ((after["clique"] > 0, CLIQUE), (opposed_N, OPPOSED))
         return {client: next((why for found_N, why in kinds if found_N[client]), FORGED) for client in left_out}
+
+    def heads_of_all(self, nu_N: Tensor) -> Tensor:
+        """(N,) how much each client counts where a majority is sought. One trusted client outweighs all others."""
+        heads_N = (LEAST + (1 - LEAST) * nu_N).double().cpu()
+        return heads_N.index_fill(0, torch.tensor(self.trusted, dtype=torch.long), float(len(heads_N)))
 
     def plausible(
         self, found: Sequence[Part], copied_K: Tensor, heads_N: Tensor, clients_K: Tensor, work_NP: Tensor

@@ -14,6 +14,7 @@ from torch import Tensor
 from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
+from fedvote.randomness.attackers import draw_attackers
 from fedvote.reputation.cut import Cut
 from fedvote.reputation.reputation import Ballots
 
@@ -35,6 +36,6 @@ class OracleCut(Cut):
 
     def remember(self, memory: State, ballots: Ballots, key: Key, heads_K: Tensor | None = None) -> Tensor:
         """Reputations by a plurality in which each honest client has one vote and a hostile one none."""
-        drawn = Key(key.seed).numpy("hostile").choice(len(memory["reputation"]), self.attackers, replace=False)
-        hostile = torch.as_tensor(drawn, device=ballots.clients_K.device)
+        drawn = draw_attackers(Key(key.seed), len(memory["reputation"]), self.attackers)
+        hostile = torch.tensor(drawn, device=ballots.clients_K.device)
         return super().remember(memory, ballots, key, (~torch.isin(ballots.clients_K, hostile)).float())

@@ -72,6 +72,11 @@ class Reputation(ABC):
     by_layer: ClassVar[bool] = False  # whether it needs the sizes of the layers
     fewest: ClassVar[int] = 1  # ballots of a round, from which on it can leave out a forged one
 
+    @property
+    def trusted_clients(self) -> tuple[int, ...]:
+        """Clients whom the operator knows to be honest: a simulation draws no attackers among them."""
+        return ()
+
     def init(self, clients: int) -> State:
         """The memory before round 1; each tensor has N rows, one per client."""
         return {}

@@ -49,6 +49,7 @@ from fedvote.studies.experiments.operation_counts import TABLE_3
 from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
 from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
+from fedvote.studies.experiments.trusted_clients import TRUSTED_DIGITS
 from fedvote.studies.experiments.wire_bits import WIRE
 
 __all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
@@ -77,6 +78,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "digits": DIGITS,
     "hostile-digits": HOSTILE_DIGITS,
     "few-digits": FEW_DIGITS,
+    "trusted-digits": TRUSTED_DIGITS,
     "cohorts-digits": COHORTS_DIGITS,
     "rules-digits": RULES_DIGITS,
     "backdoor-digits": BACKDOOR_DIGITS,
