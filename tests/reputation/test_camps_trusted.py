@@ -68,6 +68,18 @@ def test_trusted_clients_outside_of_a_round_count_for_those_who_agree_with_them(
     assert [client for client, weight in zip(cohort, verdict.soft_K.tolist(), strict=True) if not weight] == hostile
 
 
+@SEEDS
+def test_a_trusted_client_counts_whatever_it_sends(seed: int) -> None:
+    """One of three forges; and one of three has labels of its own, with most of the others."""
+    forged = cast(range(N), 1, seed=seed)
+    forged[TRUSTED[0]] *= -1
+    verdict = RULE.judge(RULE.init(N), ballots(forged, range(N)), Key(seed, 1))
+    assert torch.equal(verdict.soft_K, torch.ones(N))
+    apart = attacked(None, [*others(15), TRUSTED[0]], seed=seed)
+    verdict = RULE.judge(RULE.init(N), ballots(apart, range(N)), Key(seed, 1))
+    assert torch.equal(verdict.soft_K, weights_without(others(15)))
+
+
 @pytest.mark.parametrize("hostile", [1, 3, 4])
 def test_a_simulation_draws_no_attackers_among_trusted_clients(hostile: int) -> None:
     method = FedVote(reputation=Camps(trusted=(1, 3, 4)))

@@ -16,9 +16,9 @@ out, with all their votes, in this order:
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
-All clients start equal, so the first round counts heads; but a trusted client outweighs all others, and then the honest
-may be fewer than half. Where a round has a part of the clients, the last work of the others stands beside theirs.
-docs/byzantine.md says what this assumes and what breaks it.
+All clients start equal, so the first round counts heads. Trusted clients are never left out, and each outweighs all
+others where a majority is sought: then the honest may be fewer than half. Where a round has a part of the clients, the
+last work of the others stands beside theirs. docs/byzantine.md says what this assumes and what breaks it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Camps(Reputation):
     gap: float = 3.0  # minimum gap of a single test, in standard deviations of a large majority camp
     clique: float = 0.1  # a clique is left out if it has at most this share of a round's clients; 0: no clique is
     opponents: bool = True  # leave out camps that pull against the majority; false if honest groups may contradict
-    trusted: tuple[int, ...] = ()  # clients known to be honest: the side of most of them is the majority
+    trusted: tuple[int, ...] = ()  # clients known to be honest: they always count, and their side is the majority
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < 1:
@@ -99,6 +99,8 @@ class Camps(Reputation):
         copied_K = copies(found)
         found = [part.jumps_alone() for part in found]  # roundings are no longer needed
         stay, half = self.plausible(found, copied_K, heads_N, clients_K.cpu(), memory["work"].double().cpu())
+        trusted_K = torch.isin(clients_K.cpu(), torch.tensor(self.trusted, dtype=torch.long))
+        stay = with_trusted(stay, trusted_K)
         rows = clients_K[stay.to(clients_K.device)]
         work_KP = sum_of_work(found).to(memory["work"])
         memory = memory | kinship(memory, rows, found, stay)
@@ -110,11 +112,11 @@ class Camps(Reputation):
         now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs))
         known_n = memory["opposed"][rows].cpu() > KNOWN
         over_rounds = [pairs, *pairs_by_layer(memory, rows, pairs)]
-        inside = self.unopposed(found, stay, over_rounds, now, known_n)
+        inside = with_trusted(self.unopposed(found, stay, over_rounds, now, known_n), trusted_K[stay])
         del alike_nn, now, over_rounds
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         alone = self.alone(memory, rows, inside, len(clients_K))
-        inside = inside[~torch.isin(inside, alone)]
+        inside = with_trusted(inside[~torch.isin(inside, alone)], trusted_K[stay])
         stays_K = torch.zeros_like(nu_K).index_fill(0, stay[inside].to(nu_K.device), 1)
 
         # nu_m <- beta nu_m + (1 - beta) 1(m stays)
@@ -218,6 +220,11 @@ class Camps(Reputation):
                 heads = torch.cat([heads[kept], heads[len(stay) :]])
                 stay = stay[kept]
         return stay
+
+
+def with_trusted(stay: Tensor, trusted_n: Tensor) -> Tensor:
+    """The indices of the ballots that stay, and of those of trusted clients."""
+    return torch.cat([stay, trusted_n.index_fill(0, stay, False).nonzero()[:, 0]])
 
 
 def corrected(gap: float, tests: int) -> float:
