@@ -12,9 +12,11 @@ from typing import Any
 
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
+from fedvote.randomness.attackers import draw_attackers
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.sections import section
 from fedvote.report.what_it_was import in_common
+from fedvote.reputation import rule_of
 from fedvote.runs.claim import check_same_run
 from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import ENVIRONMENT, environment
@@ -202,8 +204,9 @@ def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: 
 
 def hostile_of(config: Config, seed: int) -> set[int]:
     """The hostile clients of a run."""
-    hostile, clients = config.federation.hostile, config.federation.clients
-    return set(Key(seed).numpy("hostile").choice(clients, hostile, replace=False).tolist())
+    rule = rule_of(config.method)
+    trusted = rule.trusted_clients if rule else ()
+    return set(draw_attackers(Key(seed), config.federation.clients, config.federation.hostile, trusted))
 
 
 def kept(record: Record, hostile: Container[int] = ()) -> dict[str, Any]:
