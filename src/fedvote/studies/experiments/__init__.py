@@ -43,6 +43,7 @@ from fedvote.studies.experiments.hostile_digits import (
     RULES_DIGITS,
     UNEVEN_DIGITS,
 )
+from fedvote.studies.experiments.last_rounds import LAST_ROUNDS_DIGITS
 from fedvote.studies.experiments.normalisations import TABLE_1
 from fedvote.studies.experiments.one_vote import LEMMA_1
 from fedvote.studies.experiments.operation_counts import TABLE_3
@@ -79,6 +80,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "hostile-digits": HOSTILE_DIGITS,
     "few-digits": FEW_DIGITS,
     "trusted-digits": TRUSTED_DIGITS,
+    "last-rounds-digits": LAST_ROUNDS_DIGITS,
     "cohorts-digits": COHORTS_DIGITS,
     "rules-digits": RULES_DIGITS,
     "backdoor-digits": BACKDOOR_DIGITS,
