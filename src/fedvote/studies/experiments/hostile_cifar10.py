@@ -7,6 +7,7 @@ from fedvote.studies.experiments.comparison import Comparison
 from fedvote.studies.experiments.hostile_clients import settings_of_run
 from fedvote.studies.experiments.views import grid
 
+LATE = ("attack=part-time", "attack.intention=reflect", "attack.every=1", "attack.starts=19")
 WORST: dict[str, tuple[str, ...]] = {
     "label-flip": ("attack=label-flip",),
     "layer": ("attack=layer",),
@@ -22,6 +23,8 @@ WORST: dict[str, tuple[str, ...]] = {
     "label-flip one way": ("attack=label-flip", "attack.swaps=3", "attack.one_way=true"),
     "late-labels": ("attack=late-labels",),
     "reflect": ("attack=reflect",),
+    "reflect, late": LATE,
+    "reflect, late, 5 rounds deployed": (*LATE, "method.deploy_rounds=5"),
 }
 COMPARED = ("label-flip", "layer")  # attacks under which other rules run, too
 RATES = ("0.001", "0.0003")
