@@ -124,6 +124,13 @@ def share_of_votes(w: Tensor, share: Tensor, alphabet: Alphabet, random: bool = 
     return torch.addcmul(w, share, vote - fixed)
 
 
+def chances(w: Tensor, alphabet: Alphabet) -> Tensor:
+    """(V, D) the chance of each vote of a weight that is rounded at random."""
+    if alphabet == BINARY:
+        return torch.stack([(1 - w) / 2, (1 + w) / 2])
+    return torch.stack([(-w).clamp_min(0), 1 - w.abs(), w.clamp_min(0)])
+
+
 def _signs(positive: Tensor) -> Tensor:
     """+1 where true, else -1; int8. `torch.where` would make eight bytes of each."""
     return positive.to(torch.int8).mul_(2).sub_(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from fedvote import FedVote
 from fedvote.codecs import Header, unpack
 from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError
+from fedvote.influence import Capped
 from fedvote.methods.fedvote import Votes
 from fedvote.methods.vote_result import Counted, levels_of
 from fedvote.randomness import Key
@@ -152,3 +154,15 @@ def test_the_deployed_network_counts_recent_rounds_together_and_training_goes_on
     assert share(twice).tolist() == [pytest.approx(1 / 3), 0, 0], "the soft vote is the last round's"
     with pytest.raises(ConfigError, match="deploy_rounds is 0"):
         FedVote(deploy_rounds=0)
+
+
+@pytest.mark.parametrize("votes", ["binary", "ternary"])
+def test_recent_rounds_count_together_where_the_soft_vote_is_deployed_as_under_a_bound(votes: Votes) -> None:
+    method = FedVote(votes=votes, deploy_rounds=4, influence=Capped(most=2.0))  # a bound that no move reaches
+    once = merged(method, [[1, 1, -1], [1, 1, -1], [1, 1, -1]], [0, 1, 2])
+    twice = merged(method, [[-1, -1, -1], [-1, -1, -1], [1, -1, -1]], [0, 1, 2], once)
+    alone = merged(replace(method, deploy_rounds=1), [[-1, -1, -1], [-1, -1, -1], [1, -1, -1]], [0, 1, 2], once)
+
+    # 3/4 of the first round's +1 outweighs the chances of votes with the mean -1/3, but not those of -1
+    assert twice["plurality"].tolist() == [1, -1, -1]
+    assert alone["plurality"].tolist() == [-1 if votes == "binary" else 0, -1, -1]

@@ -17,7 +17,17 @@ from torch import Tensor
 from fedvote import contracts
 from fedvote.core import State
 from fedvote.methods.late_votes import LateVotes, with_late
-from fedvote.quantize import THRESHOLD, Alphabet, clip, plurality, round_by_shared_random, soft_vote, tally, to_level
+from fedvote.quantize import (
+    THRESHOLD,
+    Alphabet,
+    chances,
+    clip,
+    plurality,
+    round_by_shared_random,
+    soft_vote,
+    tally,
+    to_level,
+)
 from fedvote.randomness import Key
 
 if TYPE_CHECKING:
@@ -96,15 +106,17 @@ def moved(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
 
 def deployed(method: FedVote, state: State, key: Key, counted: Counted, soft_D: Tensor) -> State:
     """The plurality; and the votes of recent rounds, if they count together."""
-    hard_VD, recent = counted.hard_VD, {}
+    by_soft_vote = method.bounds or method.counts == "changes" or bool(counted.late)  # it has more than these votes
+    ties = key.torch("tie", soft_D.device)
     if method.deploy_rounds > 1:
         # t^(k+1) = (1 - 1/R) t^(k) + the shares of this round's votes
-        hard_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
-        recent = {"recent": hard_VD}
-    if method.bounds or method.counts == "changes" or counted.late:  # the soft vote has more than this round's votes
-        return {"plurality": likelier(soft_D, method.alphabet, key), **recent}
+        hard_VD = chances(soft_D.clamp(-1, 1), method.alphabet) if by_soft_vote else counted.hard_VD
+        recent_VD = (1 - 1 / method.deploy_rounds) * state["recent"] + hard_VD / hard_VD.sum(0)
+        return {"plurality": plurality(recent_VD, method.alphabet, ties), "recent": recent_VD}
+    if by_soft_vote:
+        return {"plurality": likelier(soft_D, method.alphabet, key)}
     # w_i^(k+1) = sign(sum_m w_{m,i}^(k,tau)), ties broken at random
-    return {"plurality": plurality(hard_VD, method.alphabet, key.torch("tie", hard_VD.device)), **recent}
+    return {"plurality": plurality(counted.hard_VD, method.alphabet, ties)}
 
 
 def tally_of_untrained(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
