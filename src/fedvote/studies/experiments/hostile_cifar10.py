@@ -7,7 +7,6 @@ from fedvote.studies.experiments.comparison import Comparison
 from fedvote.studies.experiments.hostile_clients import settings_of_run
 from fedvote.studies.experiments.views import grid
 
-LATE = ("attack=part-time", "attack.intention=reflect", "attack.every=1", "attack.starts=19")
 WORST: dict[str, tuple[str, ...]] = {
     "label-flip": ("attack=label-flip",),
     "layer": ("attack=layer",),
@@ -23,9 +22,10 @@ WORST: dict[str, tuple[str, ...]] = {
     "label-flip one way": ("attack=label-flip", "attack.swaps=3", "attack.one_way=true"),
     "late-labels": ("attack=late-labels",),
     "reflect": ("attack=reflect",),
-    "reflect, late": LATE,
-    "reflect, late, 5 rounds deployed": (*LATE, "method.deploy_rounds=5"),
+    "reflect, late": ("attack=part-time", "attack.intention=reflect", "attack.every=1", "attack.starts=19"),
 }
+LATE = "reflect, late"  # also with the votes of several rounds deployed
+DEPLOYED = "method.deploy_rounds=5"
 COMPARED = ("label-flip", "layer")  # attacks under which other rules run, too
 RATES = ("0.001", "0.0003")
 OTHERS = (
@@ -41,6 +41,14 @@ HOSTILE_CIFAR10 = Comparison(
         for hostile in (15, 10)
         for attack, settings in WORST.items()
         for rule in ("camps", "oracle", *(OTHERS if attack in COMPARED else ()))
+    )
+    + tuple(
+        Cell(f"{LATE}, {hostile}", "cifar10-silo", ("rounds=20", *settings), f"{rule}, 5 rounds deployed")
+        for hostile in (15, 10)
+        for rule, settings in (
+            ("camps", settings_of_run("camps", (*WORST[LATE], DEPLOYED), hostile)),
+            ("oracle", (*settings_of_run("oracle", (), hostile), DEPLOYED)),
+        )
     ),
     grid({"accuracy": ""}, "Attack, hostile clients"),
     "'oracle' counts only the honest clients of the same run: the yardstick, one run for each number of hostile "
