@@ -21,6 +21,9 @@ from fedvote.runs.environment import environment
 
 CLASSES, EXAMPLES = 3, 360
 ABOVE = {"FedVote": 0.6, "FedAvg": 0.85, "FedPAQ": 0.8}  # accuracy of the deployed network; guessing has 0.33
+SETTING: dict[str, Any] = {
+    "clients": 5, "rounds": 5, "steps": 12, "batch": 32, "partition": "iid", "evaluate_every": 5,
+}  # fmt: skip
 METHODS: dict[str, Method] = {
     "FedVote": FedVote(lr=0.1, coding="plain"),
     "FedAvg": FedAvg(lr=0.01),
@@ -179,9 +182,8 @@ def accuracy(case: Case, method: str, make: Callable[[], nn.Module], options: di
         torch.manual_seed(seed)
         module = make()
     run = simulate(
-        module, data(case.shape, case.tokens), METHODS[method], clients=5, rounds=5, steps=12, batch=32,
-        partition="iid", evaluate_every=5, device="cpu", seed=seed, **options,
-    )  # fmt: skip
+        module, data(case.shape, case.tokens), METHODS[method], device="cpu", seed=seed, **SETTING, **options
+    )
     *_, last = run
     return float(last.record["accuracy"])
 
@@ -220,8 +222,8 @@ def measure(seeds: Sequence[int]) -> dict[str, Any]:
     """The accuracy of every network by method and seed: the test has seed 0, by which all thresholds were chosen."""
     found = {name: {m: [outcome(name, m, seed)[0] for seed in seeds] for m in METHODS} for name in CASES}
     command = "python -m tests.network.twenty_networks results/networks.json"
-    made = {"command": command, "seeds": list(seeds), "environment": environment(torch.device("cpu"))}
-    return {**made, "above": ABOVE, "accuracy": found}
+    made = {"command": command, "config": SETTING, "seeds": list(seeds)}
+    return {**made, "environment": environment(torch.device("cpu")), "above": ABOVE, "accuracy": found}
 
 
 if __name__ == "__main__":
