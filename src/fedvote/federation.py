@@ -52,6 +52,7 @@ from fedvote.registry import parts_of
 from fedvote.reputation import rule_of
 from fedvote.reputation.reputation import memory_in
 from fedvote.rounds import held
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.system.device import find_device, half_precision, repeatable
 from fedvote.tasks.goal import CLASSES, Goal
 from fedvote.tasks.losses import smoothed
@@ -60,20 +61,6 @@ CPU = torch.device("cpu")
 
 Orders = Mapping[int, Tensor]
 """Client -> its training examples, in the order of its batches; for the clients of one round."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The state after a round, all that the next round depends on, and the round's record."""
-
-    round: int
-    state: State = field(repr=False)
-    memory: State = field(repr=False)  # of all clients, with a leading axis N
-    record: dict[str, Any] = field(default_factory=dict)
-
-    def to(self, device: torch.device) -> Snapshot:
-        state, memory = ({n: t.to(device) for n, t in part.items()} for part in (self.state, self.memory))
-        return Snapshot(self.round, state, memory, self.record)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,16 +289,3 @@ class Federation:
             return {"vote_weight": shares}
         reasons = contracts.reasons(rule, rule.reasons(memory_in(before), memory_in(after), without), without)
         return {"vote_weight": shares, "left_out": reasons}
-
-
-def traffic(up: int, down: int, sent: int, received: int, weights: int) -> dict[str, float]:
-    """Bytes of a round and bits per weight: `received` clients got `down` bytes, `sent` clients sent `up` bytes."""
-    up_bits, down_bits = 8 * up / (max(sent, 1) * weights), 8 * down / (max(received, 1) * weights)
-    return {
-        "uplink_bytes": up,
-        "downlink_bytes": down,
-        "total_bytes": up + down,
-        "uplink_bits_per_weight": up_bits,
-        "downlink_bits_per_weight": down_bits,
-        "total_bits_per_weight": up_bits + down_bits,
-    }

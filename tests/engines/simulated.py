@@ -11,10 +11,10 @@ import torch
 from fedvote import FedAvg, Simulation
 from fedvote.core import Batches, Message, State
 from fedvote.engines.simulate import simulate
-from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.network.network import Network
 from fedvote.randomness import Key
+from fedvote.rounds.snapshot import Snapshot
 from tests.toy import assert_same, dataset, module
 
 

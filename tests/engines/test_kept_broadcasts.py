@@ -10,10 +10,10 @@ import pytest
 
 from fedvote import FedVote, Simulation
 from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.methods import METHODS
 from fedvote.rounds import Round, held
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.wire import frames
 from tests.engines.simulated import assert_equal, simulated, timeless
 from tests.toy import assert_same

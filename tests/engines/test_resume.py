@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from fedvote.cli import main
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import load_snapshot
 from tests.cli.command import Outcome
 from tests.toy import assert_same

@@ -11,9 +11,9 @@ from torch import nn
 
 from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.core import Message, State
-from fedvote.federation import Snapshot
 from fedvote.method import Merge, Method
 from fedvote.reputation import Proportional
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot
 from tests.engines.simulated import Counting, assert_equal, simulated
 from tests.toy import assert_same, dataset

@@ -11,9 +11,9 @@ from torch import nn
 from fedvote import FedAvg, FedVote, Simulation
 from fedvote.core import Dataset
 from fedvote.engines.simulate import simulate
-from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.network.network import Network
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.system.device import repeatable
 from fedvote.training import descent, replay
 from fedvote.training.schedules import Cosine, Linear

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 
 from fedvote.core import State, Weights
-from fedvote.federation import Snapshot
 from fedvote.method import Method
 from fedvote.randomness import Key
 from fedvote.rounds import HELD
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot
 from tests.toy import CLIENTS, Federation, assert_same, close_round, memory
 

@@ -10,9 +10,9 @@ import torch
 
 from fedvote import FedVote
 from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
 from fedvote.plan import Clients, LocalTraining
 from fedvote.reputation import Proportional
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RunFolder

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from fedvote import ConfigError
 from fedvote.core import State
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import load_snapshot, save_snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read

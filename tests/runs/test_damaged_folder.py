@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.folder import RunFolder
 from tests.runs.run_folders import SMALL, contents, filled, refuse, snapshot

@@ -13,8 +13,8 @@ from fedvote import ConfigError
 from fedvote.engines.flower.local_data import servers_site
 from fedvote.export.export_run import export_run
 from fedvote.export.network_file import save_network
-from fedvote.federation import Snapshot
 from fedvote.report.run_page import read_run
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read
 from fedvote.runs.description import ELSEWHERE, JUDGED_BY, describe

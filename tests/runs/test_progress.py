@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs import progress
 
 Way = Callable[..., Iterator[Snapshot]]

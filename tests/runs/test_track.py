@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fedvote
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.track import TRACKERS, numbers
 
 RECORD = {

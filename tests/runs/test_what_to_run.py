@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fedvote.errors import ConfigError, DataError
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs import experiment
 from fedvote.runs.config import read
 from fedvote.runs.experiment import configure

@@ -13,12 +13,12 @@ from fedvote import ConfigError, FedAvg, FedPAQ, FedVote, Simulation, simulate
 from fedvote.attacks import DisagreeingCopycat, Inverse, Omniscient
 from fedvote.core import Message, State
 from fedvote.errors import Doubt
-from fedvote.federation import Snapshot
 from fedvote.influence import Agreement
 from fedvote.method import AllAtOnce, Merge, Method
 from fedvote.methods import Eden, FetchSGD, SignSGD, Signum
 from fedvote.randomness import Key
 from fedvote.rounds import BallotBox, Round
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.secure import SecureTally
 from fedvote.secure.in_process import bytes_of, key_pair, nonce, seeded, tally
 from fedvote.secure.session import Session

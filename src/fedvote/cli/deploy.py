@@ -34,7 +34,7 @@ def deploy_local(
     from contextlib import closing
 
     from fedvote.engines.flower.between_machines import check_between_machines
-    from fedvote.engines.flower.local_federation import REPORT, deploy, federation_in, is_finished
+    from fedvote.engines.flower.local_deployment import REPORT, deploy, federation_in, is_finished
     from fedvote.engines.flower.processes import ENDS
     from fedvote.engines.flower.status import FEDERATION, RUN
     from fedvote.runs.config import read

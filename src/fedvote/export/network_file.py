@@ -19,11 +19,12 @@ from fedvote import contracts
 from fedvote.core import Codec, State, Weights, scaled
 from fedvote.errors import ConfigError, WireError
 from fedvote.export.network_header import CODECS, DTYPES, About
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.models import MODELS, make_model
 from fedvote.network.network import Network
 from fedvote.network.start import Start
 from fedvote.registry import check_trust, files_in
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import ModelConfig
 from fedvote.runs.folder import NETWORK
 from fedvote.system.tensor_file import save_tensors

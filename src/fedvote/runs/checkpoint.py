@@ -13,8 +13,9 @@ from safetensors import SafetensorError, safe_open
 
 from fedvote.core import State
 from fedvote.errors import ConfigError, WireError
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.rounds import HELD, Round, held
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.system.device import repeatable
 from fedvote.system.tensor_file import save_tensors
 from fedvote.wire import frames

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.config_differences import differences

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.network.evaluation import answers, judged
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.folder import EVALUATION
 from fedvote.runs.json_table import without_nan
 from fedvote.system.atomic_file import write

@@ -16,10 +16,11 @@ from fedvote.data.show import picture
 from fedvote.data.validation import hold_out
 from fedvote.errors import ConfigError, DataError, FedVoteError, reason
 from fedvote.export.network_file import save_network
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.models import make_model
 from fedvote.randomness import Key
 from fedvote.registry import find
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import check_snapshot
 from fedvote.runs.config import Config, DataConfig, read
 from fedvote.runs.evaluation_file import write_evaluation

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import save_snapshot, saved_round
 from fedvote.runs.config import Config, read
 from fedvote.runs.json_table import read_table

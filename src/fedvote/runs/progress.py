@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fedvote.federation import Snapshot
 from fedvote.network.summary import Summary
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.tasks.goal import ACCURACY, Shown
 
 WIDE = 100  # columns from which on a line also has the float network and a bar

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from fedvote.core import Dataset
 from fedvote.engines.simulate import Simulation
-from fedvote.federation import Snapshot
 from fedvote.network.summary import Summary
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config
 from fedvote.runs.description import describe

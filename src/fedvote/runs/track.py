@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.federation import Snapshot
 from fedvote.registry import did_you_mean
+from fedvote.rounds.snapshot import Snapshot
 
 Log = Callable[[int, Mapping[str, float]], object]
 """Takes the round and its numbers."""

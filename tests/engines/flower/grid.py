@@ -19,7 +19,7 @@ from fedvote.engines.flower.replies import Ballot, Refusal, read_reply, reply_me
 from fedvote.engines.flower.roster import Roster, load_roster
 from fedvote.engines.flower.server import Server
 from fedvote.engines.simulate import Simulation
-from fedvote.federation import Snapshot
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config, parse
 from fedvote.runs.experiment import federation as planned

@@ -12,7 +12,8 @@ import torch
 
 from fedvote import ConfigError, FedAvg, FedVote
 from fedvote.engines.simulate import Simulation, simulation
-from fedvote.federation import Snapshot, traffic
+from fedvote.rounds.snapshot import Snapshot
+from fedvote.rounds.traffic import traffic
 from fedvote.studies.bench import benchmark, simulate
 from fedvote.studies.bench.growth_page import growth_page
 from fedvote.studies.bench.simulate import Job, measure_all

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,15 @@ from typing import Any
 from fedvote.engines.flower import flower_internals
 from fedvote.engines.flower.certificates import Certificates, certificates_in, make_certificates, make_key
 from fedvote.engines.flower.processes import Processes
-from fedvote.engines.flower.status import FEDERATION, ROSTER, RUN
 from fedvote.engines.flower.warm_client import KEEP
 from fedvote.errors import ConfigError, FedVoteError
-from fedvote.federation import Snapshot
-from fedvote.runs.claim import check_rounds, check_same_run
-from fedvote.runs.config import Config
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.folder_lock import lock, unlock
-from fedvote.runs.toml_tables import as_table, to_toml
-from fedvote.system.atomic_file import write
 from fedvote.system.threads import cores
 
 CONNECTION, SUPERLINK, JOB = "local-federation", "superlink", "job"
-DATABASE, REPORT = "superlink.db", "report.html"
+DATABASE = "superlink.db"
 APP = """\
 [project]
 name = "fedvote-app"
@@ -299,28 +294,3 @@ def free_port() -> int:
 
 def _described(keys: int) -> str:
     return f"a federation of {keys} clients with TLS" if keys else "a federation without TLS"
-
-
-def federation_in(folder: Path, config: Config, *, tls: bool) -> LocalFederation:
-    """The federation of a folder, old or new, before its start; ConfigError if it cannot run this configuration."""
-    federation, run = LocalFederation(folder / FEDERATION, config.federation.clients, tls), RunFolder(folder / RUN)
-    federation.check()
-    check_same_run(run, config)
-    check_rounds(run, run.rounds_done(), config)
-    return federation
-
-
-def is_finished(run: RunFolder, rounds: int) -> bool:
-    """Whether nothing is left to do: all rounds are recorded, and the network and the report are written."""
-    return run.rounds_done() == rounds and all((run.path / name).is_file() for name in (NETWORK, REPORT))
-
-
-def deploy(federation: LocalFederation, config: Config, folder: Path) -> Generator[Snapshot, None, None]:
-    """Run a configuration with programs on this machine; yields its rounds, then stops all programs."""
-    experiment = folder / "experiment.toml"
-    with federation:
-        write(experiment, to_toml(as_table(config)))
-        if not federation.tls:  # nodes have new keys at every start: the old ones must not hold the clients' numbers
-            (folder / RUN / ROSTER).unlink(missing_ok=True)
-        federation.submit(experiment=str(experiment.absolute()), out=str((folder / RUN).absolute()))
-        yield from federation.follow(folder / RUN, config.rounds)

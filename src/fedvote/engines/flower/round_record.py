@@ -7,8 +7,8 @@ from typing import Any
 from fedvote.engines.flower.attendance import Attendance
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.server_round import ServerRound
-from fedvote.federation import traffic
 from fedvote.rounds import Closed
+from fedvote.rounds.traffic import traffic
 
 
 def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality: dict[str, Any]) -> dict[str, Any]:

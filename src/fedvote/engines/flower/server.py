@@ -35,8 +35,9 @@ from fedvote.engines.flower.secret_tally import SecretTally
 from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.errors import FedVoteError
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.rounds import Round, held
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RUN_NAME
 from fedvote.runs.own_files import own_files

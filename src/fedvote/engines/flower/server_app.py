@@ -28,8 +28,8 @@ from fedvote.engines.flower.metrics_page import SLACK, RunNumbers, serve_page
 from fedvote.engines.flower.roster import keys_in
 from fedvote.engines.flower.server import Server
 from fedvote.errors import ConfigError, FedVoteError
-from fedvote.federation import Snapshot
 from fedvote.report import write_report
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read
 from fedvote.runs.description import describe

@@ -9,9 +9,10 @@ from typing import Any
 
 from fedvote.core import Message, State
 from fedvote.engines.flower.decoders import Decoders, Reader
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.network.network import Network
 from fedvote.rounds import BallotBox, Closed, Round
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.secure import SecureTally
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.system.device import repeatable

@@ -20,13 +20,15 @@ from fedvote.engines.simulate.draw_ahead import DrawAhead
 from fedvote.engines.simulate.secret_round import close_unseen, private
 from fedvote.engines.uncounted import lost_rounds
 from fedvote.errors import ConfigError, Doubt
-from fedvote.federation import Federation, Snapshot, traffic
+from fedvote.federation import Federation
 from fedvote.method import Method
 from fedvote.methods import method_of
 from fedvote.network.network import Network
 from fedvote.network.summary import Summary
 from fedvote.plan import Plan, all_knobs
 from fedvote.rounds import Round
+from fedvote.rounds.snapshot import Snapshot
+from fedvote.rounds.traffic import traffic
 from fedvote.secure import SecureTally
 from fedvote.system.device import repeatable, synchronise
 from fedvote.training.descent import is_small

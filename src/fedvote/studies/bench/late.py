@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedvote.core import State
-from fedvote.federation import Federation, Snapshot
+from fedvote.federation import Federation
 from fedvote.rounds import BallotBox, Round
+from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import read
 from fedvote.runs.experiment import federation
 from fedvote.runs.sweep import in_order
