@@ -49,7 +49,7 @@ from fedvote.plan import Plan
 from fedvote.randomness import Key, run_secret
 from fedvote.randomness.attackers import draw_attackers
 from fedvote.registry import parts_of
-from fedvote.reputation import rule_of
+from fedvote.reputation import rule_of, trusted_by
 from fedvote.reputation.reputation import memory_in
 from fedvote.rounds import held
 from fedvote.rounds.snapshot import Snapshot
@@ -136,8 +136,7 @@ class Federation:
             owned = [torch.from_numpy(part) for part in parts]
         else:
             owned = check_owned(owned, clients, len(data.train))
-        rule = rule_of(method)
-        hostile = draw_attackers(key, clients, plan.federation.hostile, rule.trusted_clients if rule else ())
+        hostile = draw_attackers(key, clients, plan.federation.hostile, trusted_by(method))
         return cls(functional, data, owned, method, plan, place, hostile, run_secret(plan.seed), changes, goal)
 
     @property

@@ -196,8 +196,11 @@ def doubts_about_rule(plan: Plan, method: Method, data: Dataset) -> Iterator[str
     if plan.cohort < rule.fewest:
         clients_of_round = "one client" if plan.cohort == 1 else f"{plan.cohort} clients"
         yield f"a round has {clients_of_round}: {name} needs {rule.fewest} or more to find a forged ballot"
-    if 2 * hostile >= clients and not plan.federation.oracle and not rule.trusted_clients:
+    trusted = len(rule.trusted_clients)
+    if 2 * hostile >= clients and not plan.federation.oracle and not trusted:
         yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"
+    if 0 < trusted < rule.fewest - 1:
+        yield f"{name} trusts {trusted} of {clients} clients: expected {rule.fewest - 1} or more, or none"
     yield from rule.doubts(hostile, len(data.classes) if data.task == "classification" else 0)
 
 

@@ -6,6 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedvote.attacks import Idle, LabelFlip
+from fedvote.engines.simulate import simulate
+from fedvote.methods import FedVote
+from fedvote.models.digits_cnn import digits_cnn
 from fedvote.quantize import BINARY, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Camps
@@ -34,6 +38,19 @@ def test_attackers_without_innovations_hide_none_of_the_others(attack: Attack | 
         memory = verdict.memory
     kept_K = verdict.soft_K > 0
     assert torch.equal(kept_K[: N - idle], weights_without(HOSTILE)[: N - idle] > 0)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_clients_without_innovations_do_not_hide_wrong_labels_in_a_real_federation(seed: int) -> None:
+    """Fifteen of 31: seven vote as if untrained, eight train on wrong labels."""
+    attack = Idle(intention=LabelFlip(), idle=7)
+    run = simulate(
+        digits_cnn((1, 8, 8), 10), "digits", FedVote(lr=0.1, reputation=Camps()), seed=seed, clients=31, rounds=6,
+        steps=10, batch=8, attack=attack, hostile=15, start="seed", evaluate_every=6, device="cpu",
+    )  # fmt: skip
+    *_, last = run
+    left_out = set(last.record["left_out"])
+    assert len(left_out) == 8 and left_out < set(run.federation.hostile)
 
 
 def honest_votes(soft_D: Tensor, step: float, seed: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ def test_beside_trusted_clients_attackers_have_no_vote_even_if_they_are_most(
 
 
 @SEEDS
-@pytest.mark.parametrize("hostile", [5, 20])
+@pytest.mark.parametrize("hostile", [5, 20, 25])
 def test_beside_trusted_clients_wrong_labels_of_most_clients_do_not_count(hostile: int, seed: int) -> None:
     votes_KD = attacked(None, others(hostile), seed=seed)
     alone = judged(Camps().init(N), votes_KD, range(N), seed=seed)
@@ -80,6 +81,15 @@ def test_a_trusted_client_counts_whatever_it_sends(seed: int) -> None:
     assert torch.equal(verdict.soft_K, weights_without(others(15)))
 
 
+def test_the_work_of_absent_trusted_clients_tells_who_forges_in_a_round_without_them() -> None:
+    hostile, memory = others(20), RULE.init(N)
+    memory = RULE.judge(memory, ballots(cast(range(N), 1), range(N)), Key(0, 1)).memory
+    cohort = [client for client in range(N) if client not in TRUSTED]
+    votes_KD = attacked(ATTACKS["inverse"], hostile, 2)[cohort]
+    verdict = RULE.judge(memory, ballots(votes_KD, cohort), Key(0, 2))
+    assert [client for client, weight in zip(cohort, verdict.soft_K.tolist(), strict=True) if not weight] == hostile
+
+
 @pytest.mark.parametrize("hostile", [1, 3, 4])
 def test_a_simulation_draws_no_attackers_among_trusted_clients(hostile: int) -> None:
     method = FedVote(reputation=Camps(trusted=(1, 3, 4)))
@@ -97,10 +107,12 @@ def test_more_attackers_than_clients_that_nobody_trusts_are_refused() -> None:
         simulate(module(), dataset(), method, clients=8, batch=8, attack=Inverse(), hostile=6, device="cpu")
 
 
-@pytest.mark.parametrize("trusted", [(1, 1), (-1,), (0, 2, -3)])
-def test_trusted_clients_are_different_numbers(trusted: tuple[int, ...]) -> None:
-    with pytest.raises(ConfigError, match=r"trusted is .*, expected different client numbers, 0 or larger"):
+@pytest.mark.parametrize("trusted", [(1, 1), (-1,), (0, 2, -3), 0, None, ("0",), (0.5,), (True,), {1}])
+def test_trusted_clients_are_different_numbers(trusted: Any) -> None:
+    said = f"trusted is {trusted!r}, expected a list of different client numbers, such as [0, 1]"
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         Camps(trusted=trusted)
+    assert hash(Camps(trusted=[2, 1])) == hash(Camps(trusted=(2, 1)))  # type: ignore[arg-type]
 
 
 def test_a_trusted_client_that_does_not_exist_is_refused() -> None:

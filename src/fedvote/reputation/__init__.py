@@ -28,6 +28,7 @@ __all__ = [
     "Uniform",
     "Verdict",
     "rule_of",
+    "trusted_by",
 ]
 
 
@@ -35,3 +36,9 @@ def rule_of(method: object) -> Reputation | None:
     """The reputation rule of a method; None if all its ballots count the same."""
     rule: Reputation | None = getattr(method, "reputation", None)
     return None if rule is None or type(rule).judge is Uniform.judge else rule
+
+
+def trusted_by(method: object) -> tuple[int, ...]:
+    """The clients that a method's rule is told to trust."""
+    rule = rule_of(method)
+    return rule.trusted_clients if rule else ()

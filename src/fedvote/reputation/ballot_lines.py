@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 import torch
@@ -61,21 +62,30 @@ def work_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
 
 def agreement_lines(found: Sequence[Part], stay: Tensor) -> Iterator[Line]:
     """How much each ballot agrees with all others, in each part and in all: the mean cosine of innovations."""
-    for gram_nn in common_counts_by_part(found, stay):
-        others, count = max(len(stay) - 1, 1), float(gram_nn.diagonal().median())
+    for count in common_counts_by_part(found, stay):
+        gram_nn = count()
+        others, innovations = max(len(stay) - 1, 1), float(gram_nn.diagonal().median())
         mean_n = cosines(gram_nn).fill_diagonal_(0).sum(1) / others
 
-        # the cosine of independent innovations has a variance of at most 1 / count
-        chance = (max(count, 1) * others) ** -0.5
-        yield Line(mean_n, max(DIFFERENT * float(mean_n.median()), chance))
+        # the cosine of independent innovations has a variance of at most 1 / their number
+        chance = (max(innovations, 1) * others) ** -0.5
+        yield Line(mean_n, max(DIFFERENT * float(mean_n.median()), chance), partial(_cosines_of, count))
 
 
-def common_counts_by_part(found: Sequence[Part], stay: Tensor) -> Iterator[Tensor]:
-    """(n, n) of the sample of each part, and of whole ballots; one matrix at a time."""
+def common_counts_by_part(found: Sequence[Part], stay: Tensor) -> Iterator[Callable[[], Tensor]]:
+    """(n, n) of the sample of each part, and of whole ballots; as functions: all matrices would take much memory."""
     for part in found:
-        yield part.common(stay, stay).div_(part.scale)
+        yield partial(_common_of, part, stay)
     if len(found) > 1:
-        yield common_counts(found)[stay][:, stay]
+        yield lambda: common_counts(found)[stay][:, stay]
+
+
+def _common_of(part: Part, stay: Tensor) -> Tensor:
+    return part.common(stay, stay).div_(part.scale)
+
+
+def _cosines_of(count: Callable[[], Tensor]) -> Tensor:
+    return cosines(count())
 
 
 def cosines(gram_KK: Tensor) -> Tensor:

@@ -46,6 +46,7 @@ from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
+IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp and hides none
 KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
 ALWAYS = 1 - 1e-6  # share of rounds as an opponent that no longer grows, by the rounding of float32
 FORGED = "the ballot looks forged, copied or coordinated"
@@ -70,8 +71,13 @@ class Camps(Reputation):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
         if not 0 <= self.clique < 0.5:
             raise ConfigError(f"clique is {self.clique}, expected a share of the clients, from 0 to less than 0.5")
-        if len(set(self.trusted)) < len(self.trusted) or any(client < 0 for client in self.trusted):
-            raise ConfigError(f"trusted is {list(self.trusted)}, expected different client numbers, 0 or larger")
+        numbers = self.trusted if isinstance(self.trusted, (list, tuple)) else ()
+        wrong = any(type(client) is not int or client < 0 for client in numbers) or len(set(numbers)) < len(numbers)
+        if wrong or not isinstance(self.trusted, (list, tuple)):
+            raise ConfigError(
+                f"trusted is {self.trusted!r}, expected a list of different client numbers, such as [0, 1]"
+            )
+        object.__setattr__(self, "trusted", tuple(numbers))
 
     @property
     def trusted_clients(self) -> tuple[int, ...]:
@@ -176,6 +182,8 @@ class Camps(Reputation):
         inside = torch.arange(len(stay))
         if not self.opponents:
             return inside
+        busy_n = busy(sum_of_work(found)[stay, 0])  # idle ballots agree with nobody, and would hide two camps
+        idle, inside = inside[~busy_n], inside[busy_n]
         for pairs in over_rounds:
             still_n = still_opposed(pairs, inside, known_n)
             if pairs.outnumber(inside[~still_n], inside[still_n]):
@@ -184,7 +192,7 @@ class Camps(Reputation):
         for pairs in (whole, now, *layers):  # the round alone, too: clients can turn suddenly
             while (camp := opposed_camp(pairs, inside)) is not None:
                 inside = self.honest_side(found, stay, inside, camp, pairs)
-        return inside
+        return torch.cat([inside, idle]).sort().values
 
     def alone(self, memory: State, rows: Tensor, inside: Tensor, ballots: int) -> Tensor:
         """Which of the ballots inside are a clique. All ballots of the round limit its size, also those left out."""
@@ -194,8 +202,15 @@ class Camps(Reputation):
 
     def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
         """Indices of the ballots on the majority's side of the widest gap; None if no gap is wide enough."""
-        width, camp = widest_gap(list(lines), heads_n, half, need)
-        return camp if width > 1 else None
+        left = list(lines)
+        while left:
+            width, line, camp = widest_gap(left, heads_n, half, need)
+            if width <= 1 or line is None:
+                return None
+            if line.conspired(camp):
+                return camp
+            left.remove(line)
+        return None
 
     def honest_side(self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs) -> Tensor:
         """The camp; or, if its members have robbed some of their own, all others and the robbed ones."""
@@ -208,18 +223,25 @@ class Camps(Reputation):
     ) -> Tensor:
         """The ballots with no more work than usual, where most clients are not in this round, but are remembered."""
         absent = (work_NP > 0).all(1).index_fill(0, clients_K, False).nonzero()[:, 0]
-        if len(absent) < len(clients_K):
+        known = torch.isin(absent, torch.tensor(self.trusted, dtype=torch.long))
+        if len(absent) < len(clients_K) and not bool(known.any()):
             return stay
         heads = torch.cat([heads_N[clients_K[stay]], heads_N[absent]])
         half = float(heads.sum()) * (1 + SLACK) / 2
         for power in range(len(POWERS)):
             places = torch.cat([work_KP[stay, power], work_NP[absent, power]]).clamp_min(1e-12).log()
-            width, camp = widest_gap([Line(places, EQUAL[power])], heads, half, need)
+            width, _, camp = widest_gap([Line(places, EQUAL[power])], heads, half, need)
             if width > 1:
                 kept = camp[camp < len(stay)]
                 heads = torch.cat([heads[kept], heads[len(stay) :]])
                 stay = stay[kept]
         return stay
+
+
+def busy(number_n: Tensor) -> Tensor:
+    """(n,) whether a ballot has a fair share of the innovations of a busy one, by the number of each."""
+    usual = number_n.sort().values[3 * len(number_n) // 4] if len(number_n) else 0
+    return number_n >= IDLE * usual
 
 
 def with_trusted(stay: Tensor, trusted_n: Tensor) -> Tensor:

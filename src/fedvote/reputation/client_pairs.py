@@ -48,6 +48,13 @@ class Pairs:
         supporters = float(self.heads_A[met_A & (without_A < LOYAL * with_A)].sum())
         return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
 
+    def accused(self, camp: Tensor, others: Tensor) -> int:
+        """How many ballots would be left out: those without most trusted clients; if nobody is trusted, the fewer."""
+        trusted = [float((self.heads_n[side] - 1).clamp_min(0).sum()) for side in (camp, others)]
+        if trusted[0] == trusted[1]:
+            return min(len(camp), len(others))
+        return len(others) if trusted[0] > trusted[1] else len(camp)
+
     def beside_forgers(self, members: int, inside: int) -> bool:
         """Whether at least as many ballots are forged as a camp has members, and most ballots are honest even so.
 

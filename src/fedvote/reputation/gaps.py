@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,16 +13,33 @@ from torch.nn.functional import pad
 FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
 FAR = 2.5  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
 
-Gap = tuple[float, Tensor]
-"""The width of a gap in units of the width needed, so that 1 is wide enough; and the ballots of the camp below it."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """The positions of ballots on a line. Only ballots at its upper end can be left out."""
 
     places_K: Tensor
     noise: float  # standard deviation of a position, at least
+    cosines: Callable[[], Tensor] | None = None  # (K, K), if positions are mean cosines with all other ballots
+
+    def conspired(self, camp: Tensor) -> bool:
+        """Whether the ballots outside of the camp agree with each other more than with the camp.
+
+        One attacker can copy an honest client that then seems to agree with everybody; the attacker itself does not.
+        """
+        if self.cosines is None:
+            return True
+        alike_KK, K = self.cosines(), len(self.places_K)
+        outside = torch.ones(K, dtype=torch.bool).index_fill(0, camp, False).nonzero()[:, 0]
+        if len(outside) < 2:
+            return False
+        among_nn = alike_KK[outside][:, outside]
+        within = (among_nn.sum() - among_nn.trace()) / (len(outside) * (len(outside) - 1))
+        return bool(within > alike_KK[outside][:, camp].mean())
+
+
+Gap = tuple[float, Line | None, Tensor]
+"""The width of a gap in units of the width needed, so that 1 is wide enough; its line; and the ballots below it."""
 
 
 def widest_gap(lines: Sequence[Line], heads_K: Tensor, half: float, need: float) -> Gap:
@@ -32,7 +49,7 @@ def widest_gap(lines: Sequence[Line], heads_K: Tensor, half: float, need: float)
     """
     K = len(heads_K)
     if K <= FEWEST:
-        return 0.0, torch.arange(K)
+        return 0.0, None, torch.arange(K)
     order_LK = torch.stack([line.places_K for line in lines]).argsort()
     places_LK = torch.stack([line.places_K - line.places_K.mean() for line in lines]).gather(1, order_LK)
     noise_L1 = torch.tensor([[line.noise] for line in lines], dtype=torch.float64)
@@ -45,8 +62,8 @@ def widest_gap(lines: Sequence[Line], heads_K: Tensor, half: float, need: float)
 
     # gap (1 + 2 / (n - 2)) spread: wider beside a small camp, whose ballots may be close by chance; about as much as
     # Student's t is wider than a normal distribution
-    # times the mean head outside: less against clients that were left out before
-    few_n, head_Ln = 1 + 2 / (n_n - 2).clamp_min(1), outside_Ln / (K - n_n)
+    # times the mean head outside, at most 1: less against clients that were left out before
+    few_n, head_Ln = 1 + 2 / (n_n - 2).clamp_min(1), (outside_Ln / (K - n_n)).clamp_max(1)
     needed_Ln = need * few_n * spread_Ln
     width_Ln = torch.where(allowed_Ln, places_LK.diff() / (needed_Ln * head_Ln), 0.0)
     gap_L, cut_L = width_Ln.max(1)
@@ -60,7 +77,7 @@ def widest_gap(lines: Sequence[Line], heads_K: Tensor, half: float, need: float)
     gap_L = torch.where(ladder_L, above_Ln.gather(1, first_L[:, None])[:, 0], gap_L)
     line = int(gap_L.argmax())
     cut = int(first_L[line] if ladder_L[line] else cut_L[line])
-    return float(gap_L[line]), order_LK[line, : cut + 1]
+    return float(gap_L[line]), lines[line], order_LK[line, : cut + 1]
 
 
 def spreads(places_LK: Tensor) -> Tensor:

@@ -89,7 +89,8 @@ def opposed_camp(pairs: Pairs, inside: Tensor) -> Tensor | None:
         return None
     alike_KK = pairs.alike_nn[inside][:, inside]
     sides = two_camps(alike_KK)
-    if min(map(len, sides)) < FEWEST_MEMBERS or (counts_K := counted(pairs, alike_KK, *sides)) is None:
+    accused = pairs.accused(inside[sides[0]], inside[sides[1]])
+    if min(map(len, sides)) < FEWEST_MEMBERS or (counts_K := counted(pairs, alike_KK, *sides, accused)) is None:
         return None
     for side, other in (sides, sides[::-1]):
         if pairs.outnumber(inside[side[counts_K[side]]], inside[other]):
@@ -111,18 +112,21 @@ def without_opponents(alike_KK: Tensor, majority: Tensor, others: Tensor, clear_
     return torch.cat([majority, unclear]).sort().values
 
 
-def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor) -> Tensor | None:
-    """(K,) which ballots count in the search of the majority; None if the two camps do not oppose each other."""
-    K, members = len(alike_KK), min(len(camp), len(others))
-    fewer, large = FEWER * max(0, MANY_BALLOTS - K), members > QUARTER * K
+def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor, accused: int) -> Tensor | None:
+    """(K,) which ballots count in the search of the majority; None if the two camps do not oppose each other.
+
+    `accused`: the number of ballots in the camp that would be left out.
+    """
+    K = len(alike_KK)
+    fewer, large = FEWER * max(0, MANY_BALLOTS - K), accused > QUARTER * K
     if pairs.one_layer:
         share, apart = BY_LAYER
         cancelled = large and undo(alike_KK, camp, others, min(1.0, share + fewer), apart)
         return clear_members(alike_KK, camp, others, each_by_its_own=True) if cancelled else None
-    disagreed, everybody_K = disagree(alike_KK, camp, others), torch.ones(K, dtype=torch.bool)
+    disagreed, everybody_K = disagree(alike_KK, camp, others, accused), torch.ones(K, dtype=torch.bool)
     if disagreed and pairs.sudden:
         return everybody_K
-    if pairs.beside_forgers(members, K) and undo(alike_KK, camp, others, *BESIDE_FORGERS):
+    if pairs.beside_forgers(accused, K) and undo(alike_KK, camp, others, *BESIDE_FORGERS):
         return everybody_K
     share, apart = CANCELLED
     cancelled = large and undo(alike_KK, camp, others, share + fewer, apart)
@@ -134,7 +138,7 @@ def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs) -> bool:
     if len(clients_n) < FEWEST_BALLOTS or not met_in(memory, clients_n, LONG):
         return False
     sides = two_camps(pairs.alike_nn)
-    return min(map(len, sides)) < FEWEST_MEMBERS or not disagree(pairs.alike_nn, *sides)
+    return min(map(len, sides)) < FEWEST_MEMBERS or not disagree(pairs.alike_nn, *sides, pairs.accused(*sides))
 
 
 def two_camps(alike_KK: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,12 +191,11 @@ def loyal_camps(alike_KK: Tensor, in_first_K: Tensor) -> tuple[Tensor, Tensor]:
     return in_first_K.nonzero()[:, 0], (~in_first_K).nonzero()[:, 0]
 
 
-def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor) -> bool:
-    """Whether two camps pull against each other, and explain how ballots agree."""
-    K = len(alike_KK)
+def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor, accused: int) -> bool:
+    """Whether two camps pull against each other, and explain how ballots agree. A small camp has to pull clearly."""
     between = float(alike_KK[camp][:, others].mean())
     within = min(mean_within(alike_KK[side][:, side]) for side in (camp, others))  # attackers can make theirs large
-    needed = DISPUTED * max(0.0, within) if min(len(camp), len(others)) <= SMALL * K else 0.0
+    needed = DISPUTED * max(0.0, within) if accused <= SMALL * len(alike_KK) else 0.0
     return explain(alike_KK, camp, others) >= 1 and between < -needed
 
 

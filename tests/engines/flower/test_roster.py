@@ -84,6 +84,19 @@ def test_the_roster_has_the_names_of_public_keys_beside_what_nodes_are_known_by(
         assert load_roster(tmp_path, 2, allowed).numbers == roster.numbers
 
 
+def test_numbers_follow_the_names_of_the_keys_whoever_comes_first(tmp_path: Path) -> None:
+    """So that the operator decides which site is client 0, and nobody can by trying keys."""
+    names = ("site-10", "site-2", "site-1")
+    files = [make_key(tmp_path / "keys" / name) for name in names]
+    nodes = [Node(number, pem(file)) for number, file in enumerate(files)]
+    roster = load_roster(tmp_path, 4, keys_in(tmp_path / "keys")).enrol(nodes[:1])
+    assert roster.names() == {0: "site-1", 1: "site-2", 2: "site-10"} and roster.present(nodes[:1]) == {2: 0}
+    assert roster.enrol(nodes).numbers == roster.numbers
+    more = {identity(Node(9, bytes([n]))): f"spare-{n}" for n in range(5)}
+    full = Roster(2, allowed=more).enrol([Node(9, bytes([n])) for n in (3, 1)])
+    assert full.names() == {0: "spare-1", 1: "spare-3"}, "there are more keys than numbers: those who are there"
+
+
 def pem(file: Path) -> bytes:
     """A public key as Flower has it."""
     return load_ssh_public_key(file.read_bytes()).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

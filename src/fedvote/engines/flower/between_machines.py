@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from fedvote.errors import ConfigError
+import warnings
+from collections.abc import Mapping
+
+from fedvote.errors import ConfigError, Doubt
 from fedvote.federation import Federation
 from fedvote.fitting_parts import check_secrecy
+from fedvote.method import Method
 from fedvote.plan import FlowerOptions
+from fedvote.reputation import trusted_by
 from fedvote.rounds import BallotBox, Round
 
 
@@ -15,6 +20,17 @@ def check_between_machines(federation: Federation, options: FlowerOptions) -> No
     check_secrecy(federation.plan, federation.method, federation.network, between_machines=True)
     if options.late_rounds:
         _check_late_ballots(federation, options.late_rounds)
+
+
+def warn_of_trusted(method: Method, allowed: Mapping[str, str] | None) -> None:
+    """Warn if anybody can take the number of a trusted client; `allowed`: the keys that may have a number."""
+    if (trusted := trusted_by(method)) and allowed is None:
+        warnings.warn(
+            f"trusted is {list(trusted)}, but any program may become one of these clients: name a folder of public "
+            "keys in `keys`; in the order of their names they are clients 0, 1, ...",
+            Doubt,
+            stacklevel=3,
+        )
 
 
 def _check_attack(federation: Federation) -> None:

@@ -1,8 +1,10 @@
 """The roster: the client number of each node. A node keeps its number, and so its reputation, for the whole run.
 
 A node's identity is its public key, which survives restarts of node and server. If the server has a folder of public
-keys, only these keys get a number, whoever else registered at the SuperLink. Flower's simulation has no keys: there a
-node's identity is its id, which is new in every run, and a resumed run assigns these numbers again.
+keys, only these keys get a number, whoever else registered at the SuperLink, and the numbers follow the names of the
+files: so the operator decides which site is client 0. Without such a folder they follow the digests of the keys.
+Flower's simulation has no keys: there a node's identity is its id, which is new in every run, and a resumed run assigns
+these numbers again.
 
 A line of roster.json is "key:DIGEST NAME": CLIENT. NAME comes from NAME.pub in the folder of keys. It is for people;
 the server ignores it.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,8 +58,15 @@ class Roster:
     allowed: Mapping[str, str] | None = None  # identity -> name, of nodes that may get a number; None: all may
 
     def enrol(self, nodes: Iterable[Node]) -> Roster:
-        """Give newcomers the lowest free numbers, while there are any."""
-        newcomers = [who for who in self.strangers(nodes) if self.allowed is None or who in self.allowed]
+        """Give newcomers the lowest free numbers, while there are any.
+
+        Where every key of the folder has a place, all get their numbers at once: who comes first does not matter.
+        """
+        newcomers = self.strangers(nodes)
+        if self.allowed is not None:
+            everybody = len(self.allowed) <= self.clients
+            names = {who: name for who, name in self.allowed.items() if everybody or who in newcomers}
+            newcomers = sorted(names.keys() - self.numbers.keys(), key=lambda who: in_order(names[who]))
         free = [number for number in range(self.clients) if number not in self.numbers.values()]
         return replace(self, numbers={**self.numbers, **dict(zip(newcomers, free, strict=False))})
 
@@ -77,6 +87,11 @@ class Roster:
     def in_full(self, who: str) -> str:
         """An identity, and its name if it has one."""
         return f"{who} {(self.allowed or {}).get(who, '')}".rstrip()
+
+
+def in_order(name: str) -> tuple[tuple[str, int], ...]:
+    """A key by which names are sorted as people count: site-2 before site-10."""
+    return tuple((text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name))
 
 
 def save_roster(folder: Path, roster: Roster) -> None:

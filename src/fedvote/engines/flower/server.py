@@ -19,7 +19,7 @@ from flwr.serverapp import Grid
 from fedvote.core import State
 from fedvote.engines.flower.asking import Asker
 from fedvote.engines.flower.attendance import Attendance
-from fedvote.engines.flower.between_machines import check_between_machines
+from fedvote.engines.flower.between_machines import check_between_machines, warn_of_trusted
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.engines.flower.hearing import hear
 from fedvote.engines.flower.late_ballots import LateBallots
@@ -75,6 +75,7 @@ class Server:
     def __post_init__(self, secret: bytes | None) -> None:
         check_between_machines(self.federation, self.config.flower)
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
+        warn_of_trusted(self.federation.method, self.allowed)
         roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
         self.late = LateBallots(self.config.flower)

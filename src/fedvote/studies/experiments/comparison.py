@@ -16,7 +16,7 @@ from fedvote.randomness.attackers import draw_attackers
 from fedvote.report.chart import Page, facts_of
 from fedvote.report.sections import section
 from fedvote.report.what_it_was import in_common
-from fedvote.reputation import rule_of
+from fedvote.reputation import trusted_by
 from fedvote.runs.claim import check_same_run
 from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import ENVIRONMENT, environment
@@ -204,9 +204,8 @@ def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: 
 
 def hostile_of(config: Config, seed: int) -> set[int]:
     """The hostile clients of a run."""
-    rule = rule_of(config.method)
-    trusted = rule.trusted_clients if rule else ()
-    return set(draw_attackers(Key(seed), config.federation.clients, config.federation.hostile, trusted))
+    clients, hostile = config.federation.clients, config.federation.hostile
+    return set(draw_attackers(Key(seed), clients, hostile, trusted_by(config.method)))
 
 
 def kept(record: Record, hostile: Container[int] = ()) -> dict[str, Any]:
