@@ -72,6 +72,7 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         for intention in ("omniscient", "label-flip", "layer")
         for idle in (1, 3)
     },
+    "idle, many": {"7 beside label-flip": ("attack=idle", "attack.intention=label-flip", "attack.idle=7")},
     "common-push": {
         **shares("common-push", 15, 5),
         "20 % more work": ("attack=common-push", "attack.work=1.2"),
