@@ -44,6 +44,14 @@ def test_attackers_with_half_of_the_votes_are_a_doubt_where_a_rule_trusts_the_ma
     assert doubts(FedVote(reputation=Camps()), **team, oracle=True) == doubts(FedVote(), **team) == []
 
 
+@pytest.mark.parametrize(("trusted", "warned"), [((), False), ((4,), True), ((0, 4), True), ((0, 2, 4), False)])
+def test_so_few_trusted_clients_that_no_forged_ballot_is_found_beside_them_are_a_doubt(
+    trusted: tuple[int, ...], warned: bool
+) -> None:
+    said = [f"Camps trusts {len(trusted)} of 6 clients: expected 3 or more, or none"]
+    assert doubts(FedVote(reputation=Camps(trusted=trusted)), clients=6) == said * warned
+
+
 def test_a_yardstick_that_is_told_another_number_of_attackers_is_a_doubt() -> None:
     team: dict[str, Any] = {"clients": 6, "attack": "inverse", "hostile": 2}
     (said,) = doubts(FedVote(reputation=OracleCut()), **team)

@@ -43,6 +43,13 @@ def test_a_key_that_is_not_there_is_refused_with_those_at_the_top() -> None:
         settings("mehtod")
 
 
+def test_a_key_without_its_table_is_found() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean method\.reputation\?$"):
+        settings("reputation")
+    with pytest.raises(ConfigError, match=r"did you mean federation\.clients\?$"):
+        settings("clients")
+
+
 def test_the_command_shows_those_asked_for() -> None:
     shown = CliRunner().invoke(app, ["keys", "federation"])
     assert shown.exit_code == 0 and "federation.cohort = 0  # number of clients drawn" in shown.output

@@ -34,10 +34,13 @@ def settings(start: str = "") -> list[Setting]:
     `method=NAME` asks for one method only, which may be the user's own FILE.py:NAME. The same holds for other parts.
     """
     key, _, name = start.partition("=")
-    matching = [each for each in _of(Config, "", "", {key: name} if name else {}) if each.key.startswith(key)]
+    every = list(_of(Config, "", "", {key: name} if name else {}))
+    matching = [each for each in every if each.key.startswith(key)]
     if not matching:
         known = [field.name for field in dataclasses.fields(Config)]
-        raise ConfigError(f"no key begins with {key!r}; keys at the top: {', '.join(known)}{did_you_mean(key, known)}")
+        inside = dict.fromkeys(each.key for each in every if each.key.endswith(f".{key}"))
+        meant = f"; did you mean {' or '.join(inside)}?" if inside else did_you_mean(key, known)
+        raise ConfigError(f"no key begins with {key!r}; keys at the top: {', '.join(known)}{meant}")
     if name and not any(setting.key == key and setting.takes == NAME for setting in matching):
         raise ConfigError(f"{start!r} names a part, but {key} has none; give {key} alone, or a part: method=fedavg")
     return matching

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from fedvote.cli import main
+from fedvote.engines.flower.between_machines import warn_of_trusted
+from fedvote.errors import Doubt
+from fedvote.methods import FedVote
+from fedvote.reputation import Camps
 
 pytest.importorskip("flwr")
 
@@ -30,3 +34,12 @@ def test_a_local_federation_is_refused_before_it_starts(
     said = capsys.readouterr()
     assert stop.value.code == 2 and words in said.err and said.err.count("\n") == 1
     assert not said.out and not (tmp_path / "run").exists()
+
+
+def test_trusted_clients_without_a_folder_of_keys_are_a_doubt() -> None:
+    """Anybody could try keys until its number is that of a trusted client."""
+    method = FedVote(reputation=Camps(trusted=(0, 1, 2)))
+    with pytest.warns(Doubt, match=r"^trusted is \[0, 1, 2\], but any program may become one of these clients: name"):
+        warn_of_trusted(method, None)
+    warn_of_trusted(method, {"key:0": "site-0"})
+    warn_of_trusted(FedVote(reputation=Camps()), None)
