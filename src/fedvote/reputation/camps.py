@@ -7,18 +7,18 @@ out, with all their votes, in this order:
 - forgers: ballots with far more work than the majority's. Work is the number of innovations, and the sum of their
   jumps, in the whole ballot, in each layer, and in blocks of large layers. Honest clients work about equally much. The
   more lines, the wider the gap has to be. The test repeats: attackers can be of many kinds;
-- conspirators: ballots that agree with all others far more than the majority's do, on the same lines. Honest clients
-  learn from different examples. Attackers who push all the same weights agree with each other more than that;
+- conspirators: ballots that agree with all others far more than the majority's do, on the same lines, and with each
+  other most of all. Honest clients learn from different examples. Attackers who push the same weights agree more;
 - opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one, in whole
   ballots or in one layer (layer_pairs.py). If the members of the larger one have robbed some of their own of their
-  votes, they are left out instead;
+  votes, they are left out instead. Ballots with few innovations are not looked at: they would hide the others;
 - cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
 All clients start equal, so the first round counts heads. Trusted clients are never left out, and each outweighs all
 others where a majority is sought: then the honest may be fewer than half. Where a round has a part of the clients, the
-last work of the others stands beside theirs. docs/byzantine.md says what this assumes and what breaks it.
+last work of the others stands beside theirs. docs/camps.md has every step, docs/byzantine.md what breaks the rule.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class Camps(Reputation):
 
 
 def busy(number_n: Tensor) -> Tensor:
-    """(n,) whether a ballot has a fair share of the innovations of a busy one, by the number of each."""
+    """(n,) whether a ballot has at least a quarter of a busy one's innovations; `number_n`: how many each has."""
     usual = number_n.sort().values[3 * len(number_n) // 4] if len(number_n) else 0
     return number_n >= IDLE * usual
 
