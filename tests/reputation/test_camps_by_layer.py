@@ -56,6 +56,21 @@ def test_who_turns_one_small_layer_around_is_left_out(
     assert not weights_K[:hostile].any() and torch.equal(weights_K[hostile:], torch.ones(N - hostile))
 
 
+def test_who_turns_one_small_layer_around_and_is_nearly_idle_elsewhere_is_left_out() -> None:
+    """The whole ballot has less than a quarter of the usual innovations."""
+    rule, hostile = Camps(), 15
+    memory = rule.init(N)
+    for round in range(1, ROUNDS + 1):
+        keys = [Key(0, round, client) for client in range(hostile)]
+        votes_KD = cast_with(slice(SMALL), hostile, round, 0)
+        idle_KD = round_by_shared_random(SOFT.expand(hostile, -1), BINARY, keys)
+        thinned_D = (torch.arange(D) >= SMALL) & (torch.rand(D, generator=Key(0, round).torch("thinned")) > 0.15)
+        votes_KD[:hostile] = torch.where(thinned_D, idle_KD, votes_KD[:hostile])
+        verdict = rule.judge(memory, ballots(votes_KD, range(N), layers=FIRST), Key(0, round))
+        memory = verdict.memory
+    assert torch.equal(verdict.soft_K > 0, torch.arange(N) >= hostile)
+
+
 def test_without_layers_nobody_sees_it() -> None:
     """The turned weights are a fiftieth of the ballot, so that whole ballots agree."""
     *_, weights_K = weights_over_rounds(slice(SMALL), 15, (), seed=0)

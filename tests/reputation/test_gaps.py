@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fedvote.reputation import Camps
 from fedvote.reputation.gaps import Line, widest_gap
 
 PLACES = torch.tensor([0.0, 0.01, 0.02, 0.03, 1.0, 1.1], dtype=torch.float64)
@@ -52,3 +53,13 @@ def test_one_ballot_alone_is_no_conspiracy() -> None:
     """An attacker can copy one honest client, which then agrees with others more than everybody else does."""
     line = Line(PLACES, 0.05, lambda: agreement((5, 0)))
     assert not line.conspired(torch.arange(5))
+
+
+def test_a_decoy_above_conspirators_does_not_hide_them() -> None:
+    """One ballot agrees with everybody most of all, alone; below it two agree with each other."""
+    places = torch.tensor([0.0, 0.01, 0.02, 0.03, 0.04, 0.4, 0.4, 2.0], dtype=torch.float64)
+    alike_KK = torch.full((8, 8), 0.02, dtype=torch.float64).fill_diagonal_(1)
+    alike_KK[5, 6] = alike_KK[6, 5] = 0.6
+    alike_KK[7, :7] = alike_KK[:7, 7] = 0.3
+    camp = Camps().camp(iter([Line(places, 0.02, lambda: alike_KK)]), torch.ones(8).double(), 4.0, 3.0)
+    assert camp is not None and sorted(camp.tolist()) == [0, 1, 2, 3, 4]

@@ -129,9 +129,9 @@ def test_a_dispute_can_be_sudden_only_after_many_rounds_without_one() -> None:
     agreed, disputed = pairs(0.014, 0.014, 0.004), pairs(-0.010, 0.014, 0.004)
     for round in range(1, LONG + 2):
         memory = memory | remembered(memory, everybody, agreed.alike_nn)
-        assert undisputed_for_long(memory, everybody, agreed) == (round >= LONG)
-        assert not undisputed_for_long(memory, everybody, disputed)
-    assert not undisputed_for_long(no_pairs(2000), everybody, agreed)  # pairs of so many are not remembered
+        assert undisputed_for_long(memory, everybody, agreed, everybody) == (round >= LONG)
+        assert not undisputed_for_long(memory, everybody, disputed, everybody)
+    assert not undisputed_for_long(no_pairs(2000), everybody, agreed, everybody)  # pairs of so many are not remembered
 
 
 def in_one_layer(between: float, minority: int = MINORITY, more: float = 0.1) -> Pairs:

@@ -11,7 +11,8 @@ out, with all their votes, in this order:
   other most of all. Honest clients learn from different examples. Attackers who push the same weights agree more;
 - opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one, in whole
   ballots or in one layer (layer_pairs.py). If the members of the larger one have robbed some of their own of their
-  votes, they are left out instead. Ballots with few innovations are not looked at: they would hide the others;
+  votes, they are left out instead. Idle ballots are left aside where whole ballots are compared: they would hide the
+  others;
 - cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
@@ -41,12 +42,11 @@ from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.layer_pairs import no_layer_pairs, pairs_by_layer, remembered_by_layer
-from fedvote.reputation.opposition import opposed_camp, still_opposed, undisputed_for_long
+from fedvote.reputation.opposition import busy, opposed_camp, still_opposed, undisputed_for_long
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
 SLACK = 1e-6  # exactly half of the heads is no majority, despite rounding errors of the sum
-IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp and hides none
 KNOWN = 0.05  # share of rounds as an opponent, a moving average, from which on a client is known as one
 ALWAYS = 1 - 1e-6  # share of rounds as an opponent that no longer grows, by the rounding of float32
 FORGED = "the ballot looks forged, copied or coordinated"
@@ -115,11 +115,16 @@ class Camps(Reputation):
         memory = memory | remembered_by_layer(memory, rows, found, stay)
         found = [part.jumps_alone() for part in found]  # neither are counts of pairs
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
-        now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs))
+        busy_n = busy(work_KP[stay.to(work_KP.device), 0].cpu())
+        inside, idle = busy_n.nonzero()[:, 0], (~busy_n).nonzero()[:, 0]
+        now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs, inside))
         known_n = memory["opposed"][rows].cpu() > KNOWN
-        over_rounds = [pairs, *pairs_by_layer(memory, rows, pairs)]
-        inside = with_trusted(self.unopposed(found, stay, over_rounds, now, known_n), trusted_K[stay])
-        del alike_nn, now, over_rounds
+        inside = self.unopposed(found, stay, known_n, inside, [pairs], [now])
+        inside = torch.cat([inside, idle]).sort().values
+        layers = list(pairs_by_layer(memory, rows, pairs))
+        inside = self.unopposed(found, stay, known_n, inside, layers)
+        inside = with_trusted(inside, trusted_K[stay])
+        del alike_nn, now, layers
         opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         alone = self.alone(memory, rows, inside, len(clients_K))
         inside = with_trusted(inside[~torch.isin(inside, alone)], trusted_K[stay])
@@ -173,26 +178,28 @@ class Camps(Reputation):
         return stay, half
 
     def unopposed(
-        self, found: Sequence[Part], stay: Tensor, over_rounds: Sequence[Pairs], now: Pairs, known_n: Tensor
+        self,
+        found: Sequence[Part],
+        stay: Tensor,
+        known_n: Tensor,
+        inside: Tensor,
+        over_rounds: Sequence[Pairs],
+        now: Sequence[Pairs] = (),
     ) -> Tensor:
-        """Which of the staying ballots are the majority, if a minority pulls against it.
+        """Which of the ballots `inside` are the majority, if a minority pulls against it, over rounds or now.
 
-        `over_rounds`: the pairs of whole ballots, then those in each layer. `now`: whole ballots in this round alone.
+        `known_n`: opponents of earlier rounds, who are looked for first.
         """
-        inside = torch.arange(len(stay))
         if not self.opponents:
             return inside
-        busy_n = busy(sum_of_work(found)[stay, 0])  # idle ballots agree with nobody, and would hide two camps
-        idle, inside = inside[~busy_n], inside[busy_n]
         for pairs in over_rounds:
             still_n = still_opposed(pairs, inside, known_n)
             if pairs.outnumber(inside[~still_n], inside[still_n]):
                 inside = inside[~still_n]
-        whole, *layers = over_rounds
-        for pairs in (whole, now, *layers):  # the round alone, too: clients can turn suddenly
+        for pairs in (*over_rounds, *now):
             while (camp := opposed_camp(pairs, inside)) is not None:
                 inside = self.honest_side(found, stay, inside, camp, pairs)
-        return torch.cat([inside, idle]).sort().values
+        return inside
 
     def alone(self, memory: State, rows: Tensor, inside: Tensor, ballots: int) -> Tensor:
         """Which of the ballots inside are a clique. All ballots of the round limit its size, also those left out."""
@@ -203,14 +210,14 @@ class Camps(Reputation):
     def camp(self, lines: Iterator[Line], heads_n: Tensor, half: float, need: float) -> Tensor | None:
         """Indices of the ballots on the majority's side of the widest gap; None if no gap is wide enough."""
         left = list(lines)
-        while left:
+        while True:
             width, line, camp = widest_gap(left, heads_n, half, need)
             if width <= 1 or line is None:
                 return None
             if line.conspired(camp):
                 return camp
-            left.remove(line)
-        return None
+            lower = replace(line, places_K=line.places_K.clamp_max(float(line.places_K[camp].max())))  # gaps below it
+            left = [lower if each is line else each for each in left]
 
     def honest_side(self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs) -> Tensor:
         """The camp; or, if its members have robbed some of their own, all others and the robbed ones."""
@@ -223,8 +230,9 @@ class Camps(Reputation):
     ) -> Tensor:
         """The ballots with no more work than usual, where most clients are not in this round, but are remembered."""
         absent = (work_NP > 0).all(1).index_fill(0, clients_K, False).nonzero()[:, 0]
-        known = torch.isin(absent, torch.tensor(self.trusted, dtype=torch.long))
-        if len(absent) < len(clients_K) and not bool(known.any()):
+        trusted = torch.tensor(self.trusted, dtype=torch.long)
+        here, away = (int(torch.isin(clients, trusted).sum()) for clients in (clients_K, absent))
+        if len(absent) < len(clients_K) and (here >= FEWEST or not away):  # so few trusted clients are no camp alone
             return stay
         heads = torch.cat([heads_N[clients_K[stay]], heads_N[absent]])
         half = float(heads.sum()) * (1 + SLACK) / 2
@@ -236,12 +244,6 @@ class Camps(Reputation):
                 heads = torch.cat([heads[kept], heads[len(stay) :]])
                 stay = stay[kept]
         return stay
-
-
-def busy(number_n: Tensor) -> Tensor:
-    """(n,) whether a ballot has at least a quarter of a busy one's innovations; `number_n`: how many each has."""
-    usual = number_n.sort().values[3 * len(number_n) // 4] if len(number_n) else 0
-    return number_n >= IDLE * usual
 
 
 def with_trusted(stay: Tensor, trusted_n: Tensor) -> Tensor:

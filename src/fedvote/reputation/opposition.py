@@ -48,6 +48,7 @@ FEWEST_MEMBERS = 2  # a single client has no camp
 EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
 SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
 DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
+SLIGHTLY = 0.1  # the same if the small camp has most trusted clients: the larger one may be honest clients with others
 BESIDE_FORGERS = (0.5, 0.25)  # share of EXPLAINED that suffices beside forgers, and how far below zero rho is then
 CANCELLED = (0.6, 0.55)  # the same of camps whose work cancels: honest ones explain less, or cancel less
 BY_LAYER = (0.6, 0.45)  # the same in one layer alone: honest ones explain up to 0.5 there, or cancel less
@@ -57,6 +58,7 @@ NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp in bot
 QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than this share of the ballots
 TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
+IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp of whole ballots
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 
 
@@ -133,12 +135,26 @@ def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor, accuse
     return clear_members(alike_KK, camp, others) if disagreed or cancelled else None
 
 
-def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs) -> bool:
-    """Whether all of a round's clients have met often, and no two camps of them oppose each other over rounds."""
+def busy(number_n: Tensor) -> Tensor:
+    """(n,) whether a ballot has at least a quarter of a busy one's innovations; `number_n`: how many each has.
+
+    Idle ballots neither agree nor disagree with anybody, so that among them two camps explain little: attackers could
+    hide behind them.
+    """
+    if len(number_n) < FEWEST_BALLOTS:
+        return torch.ones(len(number_n), dtype=torch.bool)
+    busy_n = number_n >= IDLE * number_n.sort().values[3 * len(number_n) // 4]
+    return busy_n if int(busy_n.sum()) >= FEWEST_BALLOTS else torch.ones_like(busy_n)
+
+
+def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs, inside: Tensor) -> bool:
+    """Whether a round's clients have met often, and no two camps of the ballots `inside` oppose each other."""
     if len(clients_n) < FEWEST_BALLOTS or not met_in(memory, clients_n, LONG):
         return False
-    sides = two_camps(pairs.alike_nn)
-    return min(map(len, sides)) < FEWEST_MEMBERS or not disagree(pairs.alike_nn, *sides, pairs.accused(*sides))
+    alike_KK = pairs.alike_nn[inside][:, inside]
+    sides = two_camps(alike_KK)
+    accused = pairs.accused(inside[sides[0]], inside[sides[1]])
+    return min(map(len, sides)) < FEWEST_MEMBERS or not disagree(alike_KK, *sides, accused)
 
 
 def two_camps(alike_KK: Tensor) -> tuple[Tensor, Tensor]:
@@ -195,7 +211,9 @@ def disagree(alike_KK: Tensor, camp: Tensor, others: Tensor, accused: int) -> bo
     """Whether two camps pull against each other, and explain how ballots agree. A small camp has to pull clearly."""
     between = float(alike_KK[camp][:, others].mean())
     within = min(mean_within(alike_KK[side][:, side]) for side in (camp, others))  # attackers can make theirs large
-    needed = DISPUTED * max(0.0, within) if accused <= SMALL * len(alike_KK) else 0.0
+    few = SMALL * len(alike_KK)
+    clearly = DISPUTED if accused <= few else SLIGHTLY if min(len(camp), len(others)) <= few else 0.0
+    needed = clearly * max(0.0, within)
     return explain(alike_KK, camp, others) >= 1 and between < -needed
 
 

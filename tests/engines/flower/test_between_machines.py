@@ -40,6 +40,9 @@ def test_trusted_clients_without_a_folder_of_keys_are_a_doubt() -> None:
     """Anybody could try keys until its number is that of a trusted client."""
     method = FedVote(reputation=Camps(trusted=(0, 1, 2)))
     with pytest.warns(Doubt, match=r"^trusted is \[0, 1, 2\], but any program may become one of these clients: name"):
-        warn_of_trusted(method, None)
-    warn_of_trusted(method, {"key:0": "site-0"})
-    warn_of_trusted(FedVote(reputation=Camps()), None)
+        warn_of_trusted(method, None, 5)
+    keys = {f"key:{n}": f"site-{n}" for n in range(6)}
+    with pytest.warns(Doubt, match="but there are 6 keys for 5 clients, and the first to come get numbers"):
+        warn_of_trusted(method, keys, 5)
+    warn_of_trusted(method, keys, 6)
+    warn_of_trusted(FedVote(reputation=Camps()), None, 5)

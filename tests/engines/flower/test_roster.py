@@ -97,6 +97,11 @@ def test_numbers_follow_the_names_of_the_keys_whoever_comes_first(tmp_path: Path
     assert full.names() == {0: "spare-1", 1: "spare-3"}, "there are more keys than numbers: those who are there"
 
 
+def test_names_that_count_the_same_have_an_order() -> None:
+    allowed = {identity(node): name for node, name in ((A, "site-1"), (B, "site-01"), (C, "site-001"))}
+    assert Roster(3, allowed=allowed).enrol([]).names() == {0: "site-001", 1: "site-01", 2: "site-1"}
+
+
 def pem(file: Path) -> bytes:
     """A public key as Flower has it."""
     return load_ssh_public_key(file.read_bytes()).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -22,15 +22,17 @@ def check_between_machines(federation: Federation, options: FlowerOptions) -> No
         _check_late_ballots(federation, options.late_rounds)
 
 
-def warn_of_trusted(method: Method, allowed: Mapping[str, str] | None) -> None:
-    """Warn if anybody can take the number of a trusted client; `allowed`: the keys that may have a number."""
-    if (trusted := trusted_by(method)) and allowed is None:
-        warnings.warn(
-            f"trusted is {list(trusted)}, but any program may become one of these clients: name a folder of public "
-            "keys in `keys`; in the order of their names they are clients 0, 1, ...",
-            Doubt,
-            stacklevel=3,
+def warn_of_trusted(method: Method, allowed: Mapping[str, str] | None, clients: int) -> None:
+    """Warn if others can take the numbers of trusted clients; `allowed`: the keys that may have a number."""
+    trusted = list(trusted_by(method))
+    if trusted and (allowed is None or len(allowed) > clients):
+        why = (
+            "any program may become one of these clients: name a folder of public keys in `keys`"
+            if allowed is None
+            else f"there are {len(allowed)} keys for {clients} clients, and the first to come get numbers: remove some"
         )
+        said = f"trusted is {trusted}, but {why}; in the order of their names they are clients 0, 1, ..."
+        warnings.warn(said, Doubt, stacklevel=3)
 
 
 def _check_attack(federation: Federation) -> None:

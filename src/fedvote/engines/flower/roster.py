@@ -66,7 +66,8 @@ class Roster:
         if self.allowed is not None:
             everybody = len(self.allowed) <= self.clients
             names = {who: name for who, name in self.allowed.items() if everybody or who in newcomers}
-            newcomers = sorted(names.keys() - self.numbers.keys(), key=lambda who: in_order(names[who]))
+            by_name = {who: (in_order(name), name, who) for who, name in names.items()}
+            newcomers = sorted(names.keys() - self.numbers.keys(), key=by_name.__getitem__)
         free = [number for number in range(self.clients) if number not in self.numbers.values()]
         return replace(self, numbers={**self.numbers, **dict(zip(newcomers, free, strict=False))})
 

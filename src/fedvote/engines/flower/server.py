@@ -36,6 +36,7 @@ from fedvote.engines.flower.server_evaluation import Jury
 from fedvote.engines.flower.server_round import ServerRound
 from fedvote.errors import FedVoteError
 from fedvote.federation import Federation
+from fedvote.reputation import trusted_by
 from fedvote.rounds import Round, held
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import Config
@@ -75,8 +76,11 @@ class Server:
     def __post_init__(self, secret: bytes | None) -> None:
         check_between_machines(self.federation, self.config.flower)
         self.federation = replace(self.federation, secret=keep_secret(self.folder, secret))
-        warn_of_trusted(self.federation.method, self.allowed)
-        roster = load_roster(self.folder, len(self.federation.owned), self.allowed)
+        clients = len(self.federation.owned)
+        warn_of_trusted(self.federation.method, self.allowed, clients)
+        roster = load_roster(self.folder, clients, self.allowed).enrol([])
+        if names := {client: roster.names().get(client) for client in trusted_by(self.federation.method)}:
+            self.log("trusted", f"trusted clients: {', '.join(f'{c} is {name}' for c, name in names.items())}")
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
         self.late = LateBallots(self.config.flower)
 
