@@ -18,8 +18,9 @@ out, with all their votes, in this order:
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
 majority, narrows the gap needed against clients that were left out before, and is the vote weight of those who stay.
 All clients start equal, so the first round counts heads. Trusted clients are never left out, and each outweighs all
-others where a majority is sought: then the honest may be fewer than half. Where a round has a part of the clients, the
-last work of the others stands beside theirs. docs/camps.md has every step, docs/byzantine.md what breaks the rule.
+untrusted ones where a majority is sought: then the honest may be fewer than half. Where a round has a part of the
+clients, the last work of the others stands beside theirs. docs/camps.md has every step, docs/byzantine.md what breaks
+the rule.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class Camps(Reputation):
         return {client: next((why for found_N, why in kinds if found_N[client]), FORGED) for client in left_out}
 
     def heads_of_all(self, nu_N: Tensor) -> Tensor:
-        """(N,) how much each client counts where a majority is sought. One trusted client outweighs all others."""
+        """(N,) how much each client counts where a majority is sought. A trusted one outweighs all that are not."""
         heads_N = (LEAST + (1 - LEAST) * nu_N).double().cpu()
         return heads_N.index_fill(0, torch.tensor(self.trusted, dtype=torch.long), float(len(heads_N)))
 
