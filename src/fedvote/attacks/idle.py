@@ -1,8 +1,8 @@
 """Idle attackers: some vote as if they had learned nothing, the others attack. Knows every honest message.
 
-An idle ballot has no innovation. Nobody is left out for too little work, so it counts. It makes a rule that compares
-ballots with the spread of all, or that asks every client for its camp, blind to the others. The attack inside is shown
-only what it declares to know.
+An idle ballot has no innovation, or with `work` random ones. Nobody is left out for too little work, so it counts. It
+makes a rule that compares ballots with the spread of all, or that asks every client for its camp, blind to the others.
+The attack inside is shown only what it declares to know.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen, narrowed
-from fedvote.attacks.collusion import alphabet_of
+from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.single import SINGLE
 from fedvote.core import Message
 from fedvote.errors import ConfigError
-from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key
 
 
@@ -31,8 +30,11 @@ class Idle(Attack):
     draws: ClassVar[bool] = True
     intention: Attack = field(default=Omniscient(), metadata={"registry": SINGLE})  # the attack of the others
     idle: int = 1  # hostile clients that vote as if untrained; one at least is left to attack
+    work: float = 0.0  # random innovations of these, relative to their own honest ballots; 0: none
 
     def __post_init__(self) -> None:
+        if not 0 <= self.work < float("inf"):
+            raise ConfigError(f"work is {self.work}, expected a finite number, 0 or above")
         if self.idle < 1:
             raise ConfigError(f"idle is {self.idle}, expected 1 or more")
 
@@ -44,15 +46,30 @@ class Idle(Attack):
         rows = range(idle, len(seen.keys))
         sent = {name: values.clone() for name, values in seen.own.items()}
         for name in seen.bulk:
-            sent[name][:idle] = self.untrained(seen, name, seen.keys[:idle])
+            sent[name][:idle] = self.useless(seen, name, seen.keys[:idle])
         for name, values in self.intention.tamper(narrowed(seen, self.intention, rows)).items():
             sent[name][idle:] = values
         return sent
 
-    def untrained(self, seen: Seen, name: str, keys: Sequence[Key]) -> Tensor:
-        """The messages of clients that learned nothing: the broadcast, votes rounded by each client's own numbers."""
+    def useless(self, seen: Seen, name: str, keys: Sequence[Key]) -> Tensor:
+        """Messages of clients that learned nothing, or that moved the broadcast in a random direction of their own."""
         rows_HN = seen.own[name][: len(keys)]
-        start_HN = torch.zeros_like(rows_HN, dtype=torch.float32) + seen.unmoved.get(name, 0)
-        if rows_HN.is_floating_point() or not keys:
-            return start_HN.to(rows_HN.dtype)
-        return round_by_shared_random(start_HN, alphabet_of(seen.own[name]), keys)
+        if not keys:
+            return rows_HN
+        start_N = torch.zeros_like(rows_HN[0], dtype=torch.float32) + seen.unmoved.get(name, 0)
+        noise_HN = torch.stack([noise(key, start_N) for key in keys])
+        if rows_HN.is_floating_point():
+            lengths_H = torch.stack([torch.linalg.vector_norm(row_N - start_N) for row_N in rows_HN])
+            moved_HN = torch.stack([length * row_N for length, row_N in zip(lengths_H, noise_HN, strict=True)])
+            sent_HN: Tensor = start_N + self.work * moved_HN / start_N.numel() ** 0.5
+            return sent_HN.to(rows_HN.dtype)
+        idle_HN = untrained(rows_HN, start_N, keys)
+        if not self.work:
+            return idle_HN
+        allowed_H = (self.work * (rows_HN != idle_HN).sum(1)).tolist()
+        parts = zip(rows_HN.split(1), noise_HN, allowed_H, keys, strict=True)
+        return torch.cat([longest_move(own_1N, start_N, noise_N, most, [key]) for own_1N, noise_N, most, key in parts])
+
+
+def noise(key: Key, like_N: Tensor) -> Tensor:
+    return torch.randn(like_N.shape, generator=key.torch("noise", like_N.device), device=like_N.device)

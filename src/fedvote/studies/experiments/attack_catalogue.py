@@ -20,6 +20,7 @@ def part_time(intention: str, every: int, *more: str) -> Settings:
     return ("attack=part-time", f"attack.intention={intention}", f"attack.every={every}", *more)
 
 
+IDLE_FLIPPERS: Settings = ("attack=idle", "attack.intention=label-flip")
 CATALOGUE: dict[str, dict[str, Settings]] = {
     "inverse": {"all votes": ("attack=inverse",)},
     "label-flip": {
@@ -72,7 +73,10 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
         for intention in ("omniscient", "label-flip", "layer")
         for idle in (1, 3)
     },
-    "idle, many": {"7 beside label-flip": ("attack=idle", "attack.intention=label-flip", "attack.idle=7")},
+    "idle, many": {"7 beside label-flip": (*IDLE_FLIPPERS, "attack.idle=7")},
+    "noise": {
+        f"{noisy} beside label-flip": (*IDLE_FLIPPERS, f"attack.idle={noisy}", "attack.work=1.0") for noisy in (5, 7)
+    },
     "common-push": {
         **shares("common-push", 15, 5),
         "20 % more work": ("attack=common-push", "attack.work=1.2"),
