@@ -62,7 +62,6 @@ ABSENT = {
     "aaa82a9aba26b1d3bf4691334fedbe4230f56ffc",
     "a931c159b4d0939d9b3c3047de9398c8f2715755",
     "bfe28f5d31054615a65f1fbdf7e4cbcf4eee3bda",
-    "e442954748502fbd93f3a0e3cc51fc0ab0013436",
 }
 """Commits of results that this repository does not have: results/README.md says which code they are near to."""
 
