@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,16 @@ def test_whoever_a_round_waits_for_is_said_by_name(tmp_path: Path) -> None:
                 allowed,
             )
         )
+
+
+def test_the_roster_is_written_when_the_server_starts_in_the_order_of_names(tmp_path: Path) -> None:
+    grid = grid_of(4)
+    allowed = {identity(node): f"hospital {node.node_id}" for node in grid.get_nodes()}
+    list(elect(small("rounds=1"), grid, tmp_path, allowed))
+    lines = json.loads((tmp_path / "roster.json").read_text())
+    assert {line.partition(" ")[2]: client for line, client in lines.items()} == {
+        f"hospital {100 + client}": client for client in range(4)
+    }
 
 
 def test_attacks_that_need_to_see_others_are_refused_before_round_1(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from fedvote.engines.flower.log_lines import Log, sentence
 from fedvote.engines.flower.mailbox import Mailbox
 from fedvote.engines.flower.poll import Poll
 from fedvote.engines.flower.problem import Problem
-from fedvote.engines.flower.roster import load_roster
+from fedvote.engines.flower.roster import load_roster, save_roster
 from fedvote.engines.flower.round_record import events, results_and_traffic
 from fedvote.engines.flower.secret_file import keep_secret
 from fedvote.engines.flower.secret_tally import SecretTally
@@ -79,6 +79,8 @@ class Server:
         clients = len(self.federation.owned)
         warn_of_trusted(self.federation.method, self.allowed, clients)
         roster = load_roster(self.folder, clients, self.allowed).enrol([])
+        if roster.numbers:
+            save_roster(self.folder, roster)
         if names := {client: roster.names().get(client) for client in trusted_by(self.federation.method)}:
             self.log("trusted", f"trusted clients: {', '.join(f'{c} is {name}' for c, name in names.items())}")
         self.attendance = Attendance(self.grid, self.folder, roster, self.clock)
