@@ -57,19 +57,22 @@ class Idle(Attack):
         if not keys:
             return rows_HN
         start_N = torch.zeros_like(rows_HN[0], dtype=torch.float32) + seen.unmoved.get(name, 0)
-        noise_HN = torch.stack([noise(key, start_N) for key in keys])
-        if rows_HN.is_floating_point():
-            lengths_H = torch.stack([torch.linalg.vector_norm(row_N - start_N) for row_N in rows_HN])
-            moved_HN = torch.stack([length * row_N for length, row_N in zip(lengths_H, noise_HN, strict=True)])
-            sent_HN: Tensor = start_N + self.work * moved_HN / start_N.numel() ** 0.5
-            return sent_HN.to(rows_HN.dtype)
-        idle_HN = untrained(rows_HN, start_N, keys)
+        votes = not rows_HN.is_floating_point()
+        idle_HN = untrained(rows_HN, start_N, keys) if votes else start_N.expand_as(rows_HN).to(rows_HN.dtype)
         if not self.work:
             return idle_HN
+        noise_HN = torch.stack([noise(key, start_N) for key in keys])
+        if not votes:
+            # start + work |theta - start| z, with |z| near 1
+            lengths_H = torch.stack([torch.linalg.vector_norm(row_N - start_N) for row_N in rows_HN])
+            moved_HN = torch.stack([length * row_N for length, row_N in zip(lengths_H, noise_HN, strict=True)])
+            sent_HN: Tensor = idle_HN + (self.work * moved_HN / start_N.numel() ** 0.5).to(rows_HN.dtype)
+            return sent_HN
         allowed_H = (self.work * (rows_HN != idle_HN).sum(1)).tolist()
         parts = zip(rows_HN.split(1), noise_HN, allowed_H, keys, strict=True)
         return torch.cat([longest_move(own_1N, start_N, noise_N, most, [key]) for own_1N, noise_N, most, key in parts])
 
 
 def noise(key: Key, like_N: Tensor) -> Tensor:
+    """A client's random direction of a round."""
     return torch.randn(like_N.shape, generator=key.torch("noise", like_N.device), device=like_N.device)

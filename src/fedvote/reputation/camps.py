@@ -72,13 +72,11 @@ class Camps(Reputation):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
         if not 0 <= self.clique < 0.5:
             raise ConfigError(f"clique is {self.clique}, expected a share of the clients, from 0 to less than 0.5")
-        numbers = self.trusted if isinstance(self.trusted, (list, tuple)) else ()
-        wrong = any(type(client) is not int or client < 0 for client in numbers) or len(set(numbers)) < len(numbers)
-        if wrong or not isinstance(self.trusted, (list, tuple)):
-            raise ConfigError(
-                f"trusted is {self.trusted!r}, expected a list of different client numbers, such as [0, 1]"
-            )
-        object.__setattr__(self, "trusted", tuple(numbers))
+        given = self.trusted
+        numbers = isinstance(given, (list, tuple)) and all(type(client) is int and client >= 0 for client in given)
+        if not numbers or len(set(given)) < len(given):
+            raise ConfigError(f"trusted is {given!r}, expected a list of different client numbers, such as [0, 1]")
+        object.__setattr__(self, "trusted", tuple(given))
 
     @property
     def trusted_clients(self) -> tuple[int, ...]:

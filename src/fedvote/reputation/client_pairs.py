@@ -58,7 +58,7 @@ class Pairs:
     def beside_forgers(self, members: int, inside: int) -> bool:
         """Whether at least as many ballots are forged as a camp has members, and most ballots are honest even so.
 
-        `inside`: the ballots that are not left out, those of the camp included.
+        `inside`: the ballots that are neither left out nor idle, those of the camp included.
         """
         forged = self.ballots - len(self.alike_nn)
         return members <= forged and 2 * (inside - members) > self.ballots

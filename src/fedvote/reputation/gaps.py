@@ -25,7 +25,7 @@ class Line:
     def conspired(self, camp: Tensor) -> bool:
         """Whether the ballots outside of the camp agree with each other more than with the camp.
 
-        One attacker can copy an honest client that then seems to agree with everybody; the attacker itself does not.
+        One attacker can side with an honest client, which then seems to agree with everybody more than others do.
         """
         if self.cosines is None:
             return True
