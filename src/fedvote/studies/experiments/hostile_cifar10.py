@@ -21,6 +21,7 @@ WORST: dict[str, tuple[str, ...]] = {
     "label-flip of few": ("attack=label-flip", "attack.swaps=2"),
     "label-flip one way": ("attack=label-flip", "attack.swaps=3", "attack.one_way=true"),
     "late-labels": ("attack=late-labels",),
+    "noise": ("attack=idle", "attack.intention=label-flip", "attack.idle=5", "attack.work=1.0"),
     "reflect": ("attack=reflect",),
     "reflect, late": ("attack=part-time", "attack.intention=reflect", "attack.every=1", "attack.starts=19"),
 }
