@@ -25,6 +25,7 @@ from fedvote.runs.checkpoint import check_snapshot
 from fedvote.runs.config import Config, DataConfig, read
 from fedvote.runs.evaluation_file import write_evaluation
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.full_keys import full_keys, keys_of
 from fedvote.runs.own_files import changed
 
 if TYPE_CHECKING:
@@ -112,11 +113,12 @@ def federation(
     data = with_validation(config, data or configured_data(config.data))
     module = make_model(config.model.name, data.shape, len(data.classes))
     model = config.model
-    return Federation.of(
-        module, data, config.method, config,
-        owned=owned, keep_float=model.keep_float, vote=model.vote, start=model.start,
-        augment=config.data.augment, device=device,
-    )  # fmt: skip
+    with full_keys(keys_of(config)):
+        return Federation.of(
+            module, data, config.method, config,
+            owned=owned, keep_float=model.keep_float, vote=model.vote, start=model.start,
+            augment=config.data.augment, device=device,
+        )  # fmt: skip
 
 
 def record(

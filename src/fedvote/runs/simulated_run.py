@@ -13,6 +13,7 @@ from fedvote.runs.config import Config
 from fedvote.runs.description import describe
 from fedvote.runs.experiment import federation, record
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.full_keys import full_keys, keys_of
 from fedvote.runs.judged_by import check_same_data, judged_by
 
 
@@ -33,9 +34,10 @@ def run(
     check_same_data(folder, planned, judged := judged_by(config.data.name, planned.data))
     since = claim(folder, config, resume)
     try:
-        summary = planned.summary()
-        describe(folder, planned, judged, summary)
-        show(summary)
-        yield from record(planned, folder, since, Simulation(planned).run(since))
+        with full_keys(keys_of(config)):
+            summary = planned.summary()
+            describe(folder, planned, judged, summary)
+            show(summary)
+            yield from record(planned, folder, since, Simulation(planned).run(since))
     finally:
         release(folder)

@@ -28,6 +28,7 @@ from fedvote.runs.field_types import (
     origin_of,
     value_type,
 )
+from fedvote.runs.full_keys import full_keys
 
 Table = dict[str, Any]
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -96,12 +97,15 @@ def build(cls: type, table: Any, where: str = "", base: Any = None, name: str = 
             values[key] = build(kind, given, path, inner) if partly else _convert(given, kind, path)
         except _MismatchError:
             raise ConfigError(f"{path} is {value!r}, expected {expected(kind)}") from None
+    keys = {name: f"{where}.{name}" for name in fields} if where else {}
     if base is not None:
-        return dataclasses.replace(base, **values)
+        with full_keys(keys):
+            return dataclasses.replace(base, **values)
     missing = [name for name, (slot, _) in fields.items() if name not in values and _required(slot)]
     if missing:
         raise ConfigError(f"{called} needs {', '.join(missing)}: set it, or give it a default in the class")
-    return cls(**values)
+    with full_keys(keys):
+        return cls(**values)
 
 
 def _one_level_down(key: str, fields: Mapping[str, tuple[dataclasses.Field[Any], Any]]) -> str:

@@ -27,7 +27,7 @@ class Crop(Augmentation):
     def check(self, shape: Sequence[int]) -> None:
         check_image(self, shape)
         if not 0 < self.pixels < min(shape[1:]):
-            raise ConfigError(f"the crop's pixels is {self.pixels}, expected 1 to {min(shape[1:]) - 1} for this image")
+            raise ConfigError(f"pixels is {self.pixels}, expected 1 to {min(shape[1:]) - 1} for a crop of this image")
 
 
 def _reflected(shift: Tensor, size: int) -> Tensor:

@@ -34,4 +34,4 @@ class Cutout(Augmentation):
     def check(self, shape: Sequence[int]) -> None:
         check_image(self, shape)
         if not 0 < self.pixels <= min(shape[1:]):
-            raise ConfigError(f"the cutout's pixels is {self.pixels}, expected 1 to {min(shape[1:])} for this image")
+            raise ConfigError(f"pixels is {self.pixels}, expected 1 to {min(shape[1:])} for a cutout of this image")

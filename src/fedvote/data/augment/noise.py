@@ -31,4 +31,4 @@ class Noise(Augmentation):
 
     def check(self, shape: Sequence[int]) -> None:
         if not self.deviation > 0:
-            raise ConfigError(f"the noise's deviation is {self.deviation}, expected a number above 0")
+            raise ConfigError(f"deviation is {self.deviation}, expected a number above 0")

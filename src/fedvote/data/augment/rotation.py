@@ -33,4 +33,4 @@ class Rotation(Augmentation):
     def check(self, shape: Sequence[int]) -> None:
         check_image(self, shape)
         if not 0 < self.degrees <= 180:
-            raise ConfigError(f"the rotation's degrees is {self.degrees}, expected a number above 0, up to 180")
+            raise ConfigError(f"degrees is {self.degrees}, expected a number above 0, up to 180")
