@@ -27,19 +27,33 @@ def doubts(method: FedVote, data: Dataset | None = None, **knobs: Any) -> list[s
     return [str(each.message) for each in caught]
 
 
-@pytest.mark.parametrize(("clients", "warned"), [(3, True), (4, False)])
-def test_a_round_of_too_few_ballots_for_the_rule_is_a_doubt(clients: int, warned: bool) -> None:
-    said = [f"a round has {clients} clients: Camps needs 4 or more to find a forged ballot"]
-    assert doubts(FedVote(reputation=Camps()), clients=clients) == said * warned
+FORGED, LABELS = "4 or more to find a forged ballot", "7 or more to find wrong labels"
+
+
+@pytest.mark.parametrize(
+    ("clients", "opponents", "missed"),
+    [
+        (3, True, f"{FORGED} and {LABELS}"),
+        (3, False, FORGED),
+        (4, True, LABELS),
+        (4, False, ""),
+        (6, True, LABELS),
+        (7, True, ""),
+    ],
+)
+def test_a_round_of_too_few_ballots_for_the_rule_is_a_doubt(clients: int, opponents: bool, missed: str) -> None:
+    advice = "so such votes count; take more clients, or a larger cohort"
+    said = [f"a round has {clients} clients: Camps needs {missed}, {advice}"] if missed else []
+    assert doubts(FedVote(reputation=Camps(opponents=opponents)), clients=clients) == said
     assert doubts(FedVote(reputation=Cut()), clients=clients) == doubts(FedVote(), clients=clients) == []
 
 
-@pytest.mark.parametrize(("hostile", "warned"), [(2, False), (3, True)])
+@pytest.mark.parametrize(("hostile", "warned"), [(3, False), (4, True)])
 def test_attackers_with_half_of_the_votes_are_a_doubt_where_a_rule_trusts_the_majority(
     hostile: int, warned: bool
 ) -> None:
-    said = [f"hostile is {hostile} of 6 clients: Camps trusts the majority, expected fewer than half"]
-    team: dict[str, Any] = {"clients": 6, "attack": "inverse", "hostile": hostile}
+    said = [f"hostile is {hostile} of 8 clients: Camps trusts the majority, expected fewer than half"]
+    team: dict[str, Any] = {"clients": 8, "attack": "inverse", "hostile": hostile}
     assert doubts(FedVote(reputation=Camps()), **team) == said * warned
     assert doubts(FedVote(reputation=Camps()), **team, oracle=True) == doubts(FedVote(), **team) == []
 
@@ -48,8 +62,8 @@ def test_attackers_with_half_of_the_votes_are_a_doubt_where_a_rule_trusts_the_ma
 def test_so_few_trusted_clients_that_no_forged_ballot_is_found_beside_them_are_a_doubt(
     trusted: tuple[int, ...], warned: bool
 ) -> None:
-    said = [f"Camps trusts {len(trusted)} of 6 clients: expected 3 or more, or none"]
-    assert doubts(FedVote(reputation=Camps(trusted=trusted)), clients=6) == said * warned
+    said = [f"Camps trusts {len(trusted)} of 8 clients: expected 3 or more, or none"]
+    assert doubts(FedVote(reputation=Camps(trusted=trusted)), clients=8) == said * warned
 
 
 def test_a_yardstick_that_is_told_another_number_of_attackers_is_a_doubt() -> None:
@@ -64,7 +78,7 @@ def test_a_rule_that_looks_for_opponents_is_a_doubt_where_data_have_two_classes(
 
     def doubts_about(rule: Reputation, classes: int) -> list[str]:
         x, y = torch.arange(240.0).view(120, 2), torch.arange(120) % classes
-        return doubts(FedVote(reputation=rule), fedvote.from_arrays(x, y, x, y, standardise=True), clients=4)
+        return doubts(FedVote(reputation=rule), fedvote.from_arrays(x, y, x, y, standardise=True), clients=8)
 
     (said,) = doubts_about(Camps(), 2)
     assert said.startswith("the data have two classes: ") and "set opponents = false" in said

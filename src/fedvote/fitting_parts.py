@@ -193,9 +193,11 @@ def doubts_about_rule(plan: Plan, method: Method, data: Dataset) -> Iterator[str
     if (rule := rule_of(method)) is None:
         return
     name, hostile, clients = type(rule).__name__, plan.federation.hostile, plan.federation.clients
-    if plan.cohort < rule.fewest:
+    finds = {"a forged ballot": rule.fewest, "wrong labels": rule.fewest_for_labels}
+    if missed := [f"{least} or more to find {what}" for what, least in finds.items() if plan.cohort < least]:
         clients_of_round = "one client" if plan.cohort == 1 else f"{plan.cohort} clients"
-        yield f"a round has {clients_of_round}: {name} needs {rule.fewest} or more to find a forged ballot"
+        needs = f"{name} needs {' and '.join(missed)}, so such votes count"
+        yield f"a round has {clients_of_round}: {needs}; take more clients, or a larger cohort"
     trusted = len(rule.trusted_clients)
     if 2 * hostile >= clients and not plan.federation.oracle and not trusted:
         yield f"hostile is {hostile} of {clients} clients: {name} trusts the majority, expected fewer than half"

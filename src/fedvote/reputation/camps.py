@@ -43,7 +43,7 @@ from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.layer_pairs import no_layer_pairs, pairs_by_layer, remembered_by_layer
-from fedvote.reputation.opposition import busy, opposed_camp, still_opposed, undisputed_for_long
+from fedvote.reputation.opposition import FEWEST_BALLOTS, busy, opposed_camp, still_opposed, undisputed_for_long
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
@@ -77,6 +77,10 @@ class Camps(Reputation):
         if not numbers or len(set(given)) < len(given):
             raise ConfigError(f"trusted is {given!r}, expected a list of different client numbers, such as [0, 1]")
         object.__setattr__(self, "trusted", tuple(given))
+
+    @property
+    def fewest_for_labels(self) -> int:
+        return FEWEST_BALLOTS if self.opponents else 0
 
     @property
     def trusted_clients(self) -> tuple[int, ...]:

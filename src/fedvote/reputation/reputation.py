@@ -73,6 +73,11 @@ class Reputation(ABC):
     fewest: ClassVar[int] = 1  # ballots of a round, from which on it can leave out a forged one
 
     @property
+    def fewest_for_labels(self) -> int:
+        """Ballots of a round, from which on it can leave out wrong labels; 0: it does not look for them."""
+        return 0
+
+    @property
     def trusted_clients(self) -> tuple[int, ...]:
         """Clients whom the operator knows to be honest: a simulation draws no attackers among them."""
         return ()

@@ -30,7 +30,7 @@ def test_a_local_federation_is_refused_before_it_starts(
 ) -> None:
     options = [word for setting in settings for word in ("--set", setting)]
     with pytest.raises(SystemExit) as stop:
-        main(["deploy", "local", "--clients", "5", "--out", str(tmp_path / "run"), *options])
+        main(["deploy", "local", "--clients", "7", "--out", str(tmp_path / "run"), *options])
     said = capsys.readouterr()
     assert stop.value.code == 2 and words in said.err and said.err.count("\n") == 1
     assert not said.out and not (tmp_path / "run").exists()
