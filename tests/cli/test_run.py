@@ -28,6 +28,19 @@ def test_a_run_leaves_a_folder_and_says_how_it_ended(fedvote: Command, tmp_path:
     }  # fmt: skip
 
 
+def test_under_a_rule_a_run_says_at_its_end_who_was_left_out(fedvote: Command, tmp_path: Path) -> None:
+    ballots = ["--set", "method.reputation=camps", "--set", "federation.clients=7", "--set", "local.steps=5"]
+    forged = [*ballots, "--set", "attack=inverse", "--set", "federation.hostile=2"]
+    ended = fedvote("run", *SMALL, *forged, "--out", "forged")
+    records = [json.loads(line) for line in (tmp_path / "forged" / "metrics.jsonl").read_text().splitlines()]
+    first, last = (", ".join(record["left_out"]) for record in records)
+    assert f"left out by the rule in the last round: clients {last}\n" in ended.out
+    assert f"left out by the rule: clients {first}; " in ended.err
+    honest = fedvote("run", *SMALL, *ballots, "--out", "honest")
+    assert "\nleft out by the rule in the last round: nobody\n" in honest.out
+    assert "left out" not in fedvote("run", *SMALL, "--out", "plain").out
+
+
 def test_the_written_configuration_runs_again_to_the_same_bits(fedvote: Command, tmp_path: Path) -> None:
     assert fedvote("run", *SMALL, "--set", "method.reputation=proportional").code == 0
     first = tmp_path / "runs" / "quickstart"

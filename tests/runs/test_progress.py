@@ -73,6 +73,23 @@ def test_a_client_that_the_rule_leaves_out_is_named_once_with_the_reason(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("rounds", "words"),
+    [
+        ([[], []], "nobody"),
+        ([[], [2]], "client 2"),
+        ([[0, 2], [10, 2]], "clients 2, 10; in earlier rounds 1 other client"),
+        ([[0, 1, 3], []], "nobody; in earlier rounds 3 clients"),
+        ([[], list(range(49))], f"clients {', '.join(map(str, range(16)))} and 33 more"),
+    ],
+)
+def test_the_last_sentence_says_who_is_left_out_now_and_how_many_were_before(
+    rounds: list[list[int]], words: str
+) -> None:
+    records = [{"left_out": {str(client): "forged" for client in out}} if out else {} for out in rounds]
+    assert progress.left_out_in_all(records) == f"left out by the rule in the last round: {words}"
+
+
 def test_another_metric_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     metric = {"name": "rmse", "higher_is_better": False, "percent": False}
     assert "rmse    0.5" in shown(progress._plain, capsys, 1, metric=metric, rmse=0.5, rmse_float=0.25)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedvote.cli.completion import one_of, presets, run_folders
 from fedvote.cli.options import Device, Settings, Trust
+
+if TYPE_CHECKING:
+    from fedvote.method import Method
 
 
 def run(
@@ -68,14 +71,16 @@ def run(
         advice = f"; resume with: fedvote run --resume --out {folder.path}" if folder.config() else ""
         typer.echo(f"stopped after round {done} of {config.rounds}{advice}", err=True)
         raise typer.Exit(130) from None
-    if _conclude(folder.path, write_report([folder.path], folder.path / "report.html")):
+    if _conclude(folder.path, write_report([folder.path], folder.path / "report.html"), config.method):
         raise typer.Exit(1)
 
 
-def _conclude(path: Path, page: Path) -> bool:
+def _conclude(path: Path, page: Path, method: Method) -> bool:
     """Say how the run ended, and return whether no message counted in any round."""
     from fedvote.engines.uncounted import lost_rounds, uncounted
+    from fedvote.reputation import rule_of
     from fedvote.runs.folder import NETWORK, RunFolder
+    from fedvote.runs.progress import left_out_in_all
     from fedvote.tasks.goal import ACCURACY, Shown
 
     records = RunFolder(path).metrics()
@@ -87,6 +92,8 @@ def _conclude(path: Path, page: Path) -> bool:
     title = "" if shown.name == "accuracy" else f"{shown.name}: "
     backdoor = f", backdoor {ACCURACY.text(last['backdoor_success'])}" if "backdoor_success" in last else ""
     typer.echo(f"{title}deployed network {deployed}, float network {floating}{backdoor}")
+    if rule_of(method) is not None:
+        typer.echo(left_out_in_all(records))
     size = (path / NETWORK).stat().st_size
     typer.echo(f"network: {path / NETWORK} ({size / 1000:,.1f} kB), report: {page}")
     return all(map(uncounted, records))

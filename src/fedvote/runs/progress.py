@@ -119,12 +119,20 @@ def _news(snapshot: Snapshot, known: set[int]) -> Iterator[str]:
     known.update(new)
     for reason in dict.fromkeys(new.values()):
         clients = [client for client in new if new[client] == reason]
-        yield f"left out by the rule: client{'s' * (len(clients) > 1)} {_some(clients)}; {reason}"
+        yield f"left out by the rule: {_some(clients)}; {reason}"
+
+
+def left_out_in_all(records: Sequence[Mapping[str, Any]]) -> str:
+    """Whom the rule left out, in one sentence: the clients of the last round, and how many others before."""
+    rounds = [sorted(map(int, record.get("left_out", {}))) for record in records]
+    last, others = rounds[-1], len({client for out in rounds for client in out if client not in rounds[-1]})
+    before = f"; in earlier rounds {others} {'other ' * bool(last)}client{'s' * (others > 1)}" if others else ""
+    return f"left out by the rule in the last round: {_some(last) if last else 'nobody'}{before}"
 
 
 def _some(clients: Sequence[int]) -> str:
     more = f" and {len(clients) - MOST_NAMES} more" if len(clients) > MOST_NAMES else ""
-    return ", ".join(map(str, clients[:MOST_NAMES])) + more
+    return f"client{'s' * (len(clients) > 1)} {', '.join(map(str, clients[:MOST_NAMES]))}{more}"
 
 
 def traffic_text(up: float, down: float) -> str:
