@@ -42,7 +42,8 @@ def from_arrays(
     standardise: measure mean and std on the training inputs
     """
     columns = list(x_train.columns) if is_frame(x_train) else None  # type: ignore[union-attr]
-    x, x2 = inputs(x_train, "x_train", columns), inputs(x_test, "x_test", columns)
+    unscaled = not standardise and not np.size(mean)
+    x, x2 = inputs(x_train, "x_train", columns, unscaled), inputs(x_test, "x_test", columns)
     y, y2, names = targets(y_train, y_test, task, classes)
     _same_length(x, y, "x_train", "y_train")
     _same_length(x2, y2, "x_test", "y_test")

@@ -14,14 +14,21 @@ from torch import Tensor
 
 from fedvote.errors import DataError, Doubt
 
+# Root mean square of a column or channel, above which inputs are probably unscaled. Digits from 0 to 16 are below it,
+# ages in years and pixels from 0 to 255 above it. An MLP for digits with one more column of this size learns little.
+LARGEST = 30.0
+SMALLEST = 0.01  # largest number of all: pixels divided by 255 twice are below it, one-hot columns are not
+
 
 def is_frame(values: Any) -> bool:
     """Whether this is a table of pandas, or like one."""
     return hasattr(values, "columns") and hasattr(values, "to_numpy")
 
 
-def inputs(values: Any, name: str, columns: Sequence[str] | None = None) -> Tensor:
+def inputs(values: Any, name: str, columns: Sequence[str] | None = None, unscaled: bool = False) -> Tensor:
     """Bytes as they are, other numbers as float32. `columns`: the columns of a frame, in this order.
+
+    `unscaled`: nothing will scale them, so warn of numbers that networks train badly on.
 
     Bytes with two axes are grey images and get an axis of channels. Sequences and tables keep their shape.
     """
@@ -33,8 +40,11 @@ def inputs(values: Any, name: str, columns: Sequence[str] | None = None) -> Tens
         )
     if x.dtype == torch.uint8:
         return x.unsqueeze(1) if x.ndim == 3 else x
+    may_be_tokens = x.ndim == 2 and not x.is_floating_point()
     x = x.float()
     _check_finite(x, name, columns)
+    if unscaled and not may_be_tokens:
+        _warn_of_scale(x, name, columns)
     return x
 
 
@@ -80,6 +90,20 @@ def warn_of_constants(x: Tensor, columns: Sequence[str] | None) -> None:
             Doubt,
             stacklevel=3,
         )
+
+
+def _warn_of_scale(x: Tensor, name: str, columns: Sequence[str] | None) -> None:
+    """Say which inputs are far from unit scale: too large in a column or channel, or too small in all of them."""
+    size_C = torch.linalg.vector_norm(x, dim=[0, *range(2, x.ndim)]) / (x.numel() / x.shape[1]) ** 0.5
+    large, most, found = (size_C > LARGEST).nonzero().flatten().tolist(), float(x.abs().max()), ""
+    if large:
+        where = f" in {_named(large, columns)}" if x.ndim == 2 else ""
+        found = f"a root mean square of {float(size_C.max()):,.0f}{where}"
+    elif 0 < most < SMALLEST:
+        found = f"no number beyond {most:.2g}"
+    if found:
+        advice = f"pass standardise=True{', or divide pixels by 255' * bool(large)}"
+        warnings.warn(f"{name} has {found}, and networks train badly far from 1: {advice}", Doubt, stacklevel=4)
 
 
 def _frame(frame: Any, name: str, columns: Sequence[str] | None) -> Tensor:
