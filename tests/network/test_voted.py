@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from torch import nn
 
@@ -46,6 +48,15 @@ def test_a_weight_shared_with_a_float_layer_is_float(keep_float: tuple[str, ...]
     with pytest.raises(ModelError, match="no weights to vote on"):
         Network(module, keep_float=keep_float)
     assert [slot.name for slot in Network(module, keep_float=()).voted] == ["encode.weight"]
+
+
+@pytest.mark.parametrize("keep_float", [("*",), ("conv1", "fc?")])
+def test_a_network_whose_user_keeps_all_of_it_float_is_told_so(keep_float: tuple[str, ...]) -> None:
+    said = re.escape(", ".join(map(repr, keep_float)))
+    advice = "name fewer layers, or take a float method, such as FedAvg"
+    with pytest.raises(ModelError, match=rf"^keep_float names {said}, which leaves no weights to vote on: {advice}$"):
+        Network(layers("conv1", "fc1", "fc2"), keep_float=keep_float)
+    assert Network(layers("conv1", "fc1", "fc2"), keep_float=keep_float, votes=False).D > 0
 
 
 @pytest.mark.parametrize("module", [nn.Linear(3, 2), nn.Sequential(nn.LayerNorm(3))])

@@ -83,7 +83,7 @@ class Network:
         if names is None:
             tried = copy.deepcopy(self._batch)  # a run may leave outputs in attributes, or change buffers
             names = votable_weights(tried, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
-            names = names or without_votable(self._batch, type(module).__name__, votes, self.frozen)
+            names = names or without_votable(self._batch, type(module).__name__, votes, self.frozen, keep_float)
         parameters = dict(self._batch.named_parameters())
         self.voted = slots_of({name: parameters[name] for name in parameters if name in names})
         self.floats = slots_of({name: parameters[name] for name in parameters if name not in names})

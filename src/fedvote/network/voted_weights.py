@@ -54,10 +54,12 @@ def votable_weights(
     return {name for name, parameter in module.named_parameters() if id(parameter) in voted} - set(frozen)
 
 
-def without_votable(module: nn.Module, kind: str, votes: bool, frozen: Collection[str]) -> set[str]:
+def without_votable(
+    module: nn.Module, kind: str, votes: bool, frozen: Collection[str], keep_float: Sequence[str] | None
+) -> set[str]:
     """All weights that train, for a method without votes; ModelError for a method with votes.
 
-    For networks without votable weights. `kind`: the name of the user's class.
+    For networks without votable weights, or whose user keeps them all float. `kind`: the name of the user's class.
     """
     weights = {name: parameter for name, parameter in module.named_parameters() if name not in frozen}
     if not votes:
@@ -67,10 +69,15 @@ def without_votable(module: nn.Module, kind: str, votes: bool, frozen: Collectio
         for name, parameter in weights.items()
         if parameter.ndim > 1 and not isinstance(module.get_submodule(name.rpartition(".")[0]), VOTABLE)
     ]
+    others = f", or name others in vote: {some(free)}" if free else ""
+    if keep_float:
+        raise ModelError(
+            f"keep_float names {some([repr(each) for each in keep_float])}, which leaves no weights to vote on: name "
+            f"fewer layers, or take a float method, such as FedAvg{others}"
+        )
     raise ModelError(
         f"{kind} has no weights to vote on: expected at least one convolution or linear layer besides those kept "
-        "float; add one, or pass keep_float=[] to vote on the last layer as well"
-        + (f", or name others in vote: {some(free)}" if free else "")
+        f"float; add one, or pass keep_float=[] to vote on the last layer as well{others}"
     )
 
 
