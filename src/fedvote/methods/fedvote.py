@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from fedvote.codecs import Start
@@ -29,10 +28,11 @@ from fedvote.errors import ConfigError, Doubt, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
 from fedvote.methods.ballot_wire import BallotWire
-from fedvote.methods.frozen_weights import marked, without_frozen
+from fedvote.methods.frozen_weights import without_frozen
+from fedvote.methods.initial_state import GIVEN, initial_state, start_of
 from fedvote.methods.rounded_broadcast import MOST
 from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
-from fedvote.methods.trained_floats import REST, rounded_rows
+from fedvote.methods.trained_floats import rounded_rows
 from fedvote.methods.vote_count import empty_count
 from fedvote.methods.vote_result import MOST_LEVELS, TALLIES
 from fedvote.network.network import Network
@@ -41,7 +41,6 @@ from fedvote.quantize import (
     BINARY,
     NORMALISATIONS,
     TERNARY,
-    THRESHOLD,
     Alphabet,
     Normalisation,
     Tanh,
@@ -52,7 +51,6 @@ from fedvote.quantize import (
 )
 from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Reputation, Uniform, rule_of
-from fedvote.reputation.reputation import MEMORY
 from fedvote.training.descent import descend
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
@@ -61,7 +59,6 @@ Votes = Literal["binary", "ternary"]
 SignRounding = Literal["likeliest", "random"]
 Counted = Literal["votes", "changes"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
-GIVEN = "float_given"  # in the state if the seed does not make all float weights: clients are sent them
 
 
 @dataclass(frozen=True)
@@ -142,29 +139,7 @@ class FedVote(Method):
         return SoftLevels(self.levels, self.level_rounding, self.level_spacing, self.p_min)
 
     def init(self, network: Network, clients: int) -> State:
-        soft_D = start_of(network, network.start.voted)
-        state = {
-            "level": to_level(soft_D, self.grid),
-            "levels": torch.tensor([self.grid - 1], dtype=torch.int16, device=soft_D.device),
-            "plurality": THRESHOLD[self.alphabet](soft_D),
-            "float": network.start.floats,
-            "vote_weight": torch.zeros(clients, device=soft_D.device),
-        }
-        if self.reputation.by_layer:
-            state["layers"] = torch.tensor([slot.size for slot in network.voted], device=soft_D.device)
-        if self.deploy_rounds > 1:
-            state["recent"] = soft_D.new_zeros(len(self.alphabet), len(soft_D))
-        if self.carries:
-            state["carried"] = torch.zeros_like(soft_D)
-        if self.is_private:
-            state[TALLIES] = torch.zeros(clients + 1, dtype=torch.int32, device=soft_D.device)
-        if self.train_float and self.float_levels:
-            state[REST] = torch.zeros_like(without_frozen(state["float"], network.trains))
-        state |= marked(network) if self.train_float else {}
-        if network.given:
-            state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
-        memory = self.reputation.init(clients)
-        return state | {MEMORY + name: value.to(soft_D.device) for name, value in memory.items()}
+        return initial_state(self, network, clients)
 
     def broadcast(self, state: State) -> Message:
         floats = ("float",) if self.train_float or GIVEN in state else ()
@@ -295,11 +270,3 @@ class FedVote(Method):
     @property
     def _floats(self) -> tuple[str, ...]:
         return ("float",) if self.train_float else ()
-
-
-def start_of(network: Network, voted_D: Tensor) -> Tensor:
-    """(D,) 2 p^(0) - 1: the initial weights, each layer divided by its standard deviation.
-
-    Given weights as well: dividing by more loses more of a trained network, dividing by less slows an untrained one.
-    """
-    return network.standardise(voted_D).clamp(-0.999, 0.999)
