@@ -14,7 +14,7 @@ from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Camps, Verdict, cliques
 from fedvote.reputation.camps import CLIQUE
-from fedvote.reputation.cliques import clique, deviations_beside, tightest_group, usual_deviations
+from fedvote.reputation.cliques import clique, deviations_beside, slope, tightest_group, usual_deviations
 from tests.reputation.cast_ballots import GOAL, LESSONS, SOFT, D, N, ballots, mixtures
 
 LAYERS = (2_000, 8_000, 10_000)
@@ -122,6 +122,39 @@ def test_a_planted_group_is_found_among_few_and_many_clients(clients: int) -> No
     assert found(planted(clients, group), len(group) - 1) is None
     assert found(planted(clients, group, rounds=2), len(group)) is None
     assert found(planted(clients, []), len(group)) is None
+
+
+def in_proportion(same_classes: Sequence[int], group: Sequence[int] = (), rounds: int = 4) -> State:
+    """A memory of pairs that agree before the last layer in proportion to their agreement in it.
+
+    Few pairs agree as much as those with the same rare classes. A group agrees before the last layer alone.
+    """
+    drawn = torch.randn(2, N, N, generator=Key(4).torch("pairs")).triu(1)
+    noise_NN, back_NN = 0.3 * (drawn[0] + drawn[0].mT), 0.01 * (drawn[1] + drawn[1].mT)
+    rows, members = torch.tensor(list(same_classes)), torch.tensor(list(group), dtype=torch.int64)
+    back_NN[rows[:, None], rows] += 0.1
+    front_NN = 30 * back_NN + noise_NN
+    front_NN[members[:, None], members] += 3
+    together = sum(0.9**age for age in range(rounds))
+    return {"front": together * front_NN, "back": together * back_NN, "together": torch.full_like(back_NN, together)}
+
+
+def test_honest_clients_with_the_same_rare_classes_stay() -> None:
+    """Only their agreement in the last layer is far from all others': before it they agree in proportion."""
+    assert found(in_proportion(TRIO), 3) is None
+
+
+@pytest.mark.parametrize("group", [TRIO, (0, 1, 2)], ids=["with the same classes", "with others"])
+def test_a_clique_is_found_where_agreement_rises_with_shared_classes(group: Sequence[int]) -> None:
+    assert found(in_proportion(TRIO, group), 3) == list(group)
+
+
+def test_a_few_pairs_do_not_turn_the_line_that_others_follow() -> None:
+    back_p = torch.randn(465, generator=Key(5).torch("pairs"), dtype=torch.float64)
+    front_p = 30 * back_p
+    front_p[:45] += 1e6
+    assert slope(front_p, back_p) == pytest.approx(30, rel=0.2)
+    assert slope(front_p, torch.ones(465)) == 0  # no line
 
 
 def test_among_fewer_than_twenty_ballots_there_are_no_cliques() -> None:

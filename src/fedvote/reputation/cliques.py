@@ -1,11 +1,12 @@
 """Cliques: a few clients that agree with each other alone, as clients with a backdoor's trigger in their inputs do.
 
 The last voted layer tells classes apart; the layers before it learn what inputs look like. Honest clients with the same
-classes agree in both. Clients that share a trigger agree before the last layer far more than they do in it. Let f_ij be
-the agreement of two clients before the last layer, and b_ij in it, pooled over rounds. Of all pairs with about the same
-b_ij, most are honest, so that their median and spread say how far f_ij is from what is usual:
+classes agree in both, in proportion. Clients that share a trigger agree before the last layer far more than they do in
+it. Let f_ij be the agreement of two clients before the last layer, and b_ij in it, pooled over rounds. A line of slope s
+says how f rises with b, and e_ij = f_ij - s b_ij is what b does not explain. Of all pairs with about the same b_ij, most
+are honest, so that their median and spread say how far e_ij is from what is usual:
 
-    z_ij = (f_ij - median f) / spread of f
+    z_ij = (e_ij - median e) / spread of e
 
 A group G of g clients has the score
 
@@ -32,7 +33,7 @@ KEPT = 0.9  # share of the older sums: a trigger shows in many rounds together
 FEWEST_BALLOTS = 20  # among fewer, small groups of honest clients stand out as far
 FEWEST_ROUNDS = 3  # that pairs have voted together; in the first ones all clients learn the same
 USUAL = 8  # a pair is compared with one pair in so many: those that agree about as much in the last layer
-LEAST_SCORE = 7.0  # of a clique; small groups of honest clients reach 3 to 5
+LEAST_SCORE = 7.0  # of a clique; small groups of honest clients reach 3 to 6
 LEAST_PAIR = 12.0  # of a clique of two: a single pair is far from all others more easily by chance
 FAR = 1.9  # how many times the score of the next small group a clique has
 SEEDS = 40  # pairs from which groups are grown
@@ -80,8 +81,9 @@ def clique(memory: State, clients_n: Tensor, most: int) -> Tensor | None:
     if together_p.median() < sum(KEPT**age for age in range(FEWEST_ROUNDS)) - 1e-3:
         return None
     met_p = together_p > 0  # of the other pairs nothing is known, so that nothing is unusual
-    z_p = torch.zeros_like(front_p)
-    z_p[met_p] = deviations_beside(front_p[met_p] / together_p[met_p], back_p[met_p] / together_p[met_p])
+    z_p = torch.zeros_like(together_p)
+    front_p, back_p = (sum_p[met_p] / together_p[met_p] for sum_p in (front_p, back_p))
+    z_p[met_p] = deviations_beside(front_p - slope(front_p, back_p) * back_p, back_p)
     z_nn = torch.zeros((len(clients_n), len(clients_n)), dtype=torch.float64)
     z_nn[first, second] = z_p
     z_nn = z_nn + z_nn.T
@@ -104,6 +106,20 @@ def usual_deviations(alike_nn: Tensor) -> Tensor:
 def of_pairs(values_nn: Tensor) -> Tensor:
     """(P,) the values above the diagonal, row by row. Slices take less memory than indices of all pairs."""
     return torch.cat([row_n[first + 1 :] for first, row_n in enumerate(values_nn)])
+
+
+def slope(front_p: Tensor, back_p: Tensor) -> float:
+    """How much `front` rises with `back`, by Tukey's resistant line, which a few pairs cannot turn.
+
+    Without it honest clients with the same rare classes would look like a clique: in the window of such a pair most
+    others agree far less in the last layer.
+    """
+    order_p, third = back_p.argsort(), max(len(back_p) // 3, 1)
+    low, high = order_p[:third], order_p[-third:]
+
+    # s = (median f of the last third - median f of the first) / (median b of the last third - median b of the first)
+    rise, run = (float(each_p[high].median() - each_p[low].median()) for each_p in (front_p, back_p))
+    return rise / run if run > EQUAL else 0.0
 
 
 def deviations_beside(front_p: Tensor, back_p: Tensor) -> Tensor:
