@@ -2,9 +2,9 @@
 
 The last voted layer tells classes apart; the layers before it learn what inputs look like. Honest clients with the same
 classes agree in both, in proportion. Clients that share a trigger agree before the last layer far more than they do in
-it. Let f_ij be the agreement of two clients before the last layer, and b_ij in it, pooled over rounds. A line of slope s
-says how f rises with b, and e_ij = f_ij - s b_ij is what b does not explain. Of all pairs with about the same b_ij, most
-are honest, so that their median and spread say how far e_ij is from what is usual:
+it. Let f_ij be the agreement of two clients before the last layer, and b_ij in it, pooled over rounds. A line of slope
+s says how f rises with b, and e_ij = f_ij - s b_ij is what b does not explain. Of all pairs with about the same b_ij,
+most are honest, so that their median and spread say how far e_ij is from what is usual:
 
     z_ij = (e_ij - median e) / spread of e
 
