@@ -51,12 +51,6 @@ def test_rounds_that_were_not_judged_have_no_point_but_their_bytes_count() -> No
     assert list(view.rows[0])[:5] == ["some", "no round yet", spread([0.5]), spread([0.5]), spread([0.7])]
 
 
-def test_both_ways_are_added_up() -> None:
-    view = by_bytes([runs("some", [0.5, 0.7])], [0.6], ways=("up", "down"))
-    assert points(view.charts[0], "some") == [pytest.approx((0.3, 50)), pytest.approx((0.6, 70))]
-    assert view.rows[0][1] == spread([0.7]) and view.charts[0].name == "accuracy-by-traffic"
-
-
 def test_the_last_round_within_a_budget_counts_not_the_best() -> None:
     view = by_bytes([runs("some", [0.9, 0.1, 0.2, 0.5], [0.9, 0.3, 0.4, 0.5])], [0.3])
     assert view.rows[0][1] == spread([0.2, 0.4])

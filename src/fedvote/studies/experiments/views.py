@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from fedvote.report.axis import axis_from_zero, log_axis
 from fedvote.report.chart import Chart, accuracy_axis, line, panels, swatch
@@ -16,8 +15,6 @@ from fedvote.report.sections import section
 from fedvote.studies.experiments.cells import Runs
 
 GIGABYTE = 1e9
-Way = Literal["up", "down"]
-WAYS: dict[Way, str] = {"up": "sent", "down": "received"}
 
 
 @dataclass(frozen=True)
@@ -66,12 +63,10 @@ def _sent(runs: Runs) -> list[str]:
     return [runs.cell.row, str(runs.rounds), str(len(runs.by_seed)), *shown]
 
 
-def by_bytes(
-    every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5, 4.7), ways: Sequence[Way] = ("up",)
-) -> View:
-    """Accuracy by bytes that all clients have sent, received, or both; the paper speaks of 1.5 and 4.7 GB up."""
+def by_bytes(every: Sequence[Runs], gigabytes: Sequence[float] = (0.1, 0.5, 1.5, 4.7)) -> View:
+    """Accuracy by bytes that all clients have sent; the paper speaks of 1.5 and 4.7 GB."""
     names = [runs.cell.row for runs in every]
-    sent = {runs.cell.row: _gigabytes(runs, ways) for runs in every}
+    sent = {runs.cell.row: [total / GIGABYTE for total in runs.so_far("uplink_bytes")] for runs in every}
 
     def one_line(runs: Runs) -> Series:
         xs = sent[runs.cell.row]
@@ -91,9 +86,8 @@ def by_bytes(
     lines = tuple(map(one_line, every))
     totals = [x for xs in sent.values() for x in xs]
     x = log_axis(min(totals) / 1.1, max(totals) * 1.1)
-    name = f"gigabytes {' and '.join(WAYS[way] for way in ways)} by all clients so far, logarithmic"
-    link = f"{ways[0]}link" if len(ways) == 1 else "traffic"
-    chart = Chart(f"accuracy-by-{link}", f"Accuracy by {link}", lines, x, name, accuracy_axis(lines))
+    about = "gigabytes sent by all clients so far, logarithmic"
+    chart = Chart("accuracy-by-uplink", "Accuracy by uplink", lines, x, about, accuracy_axis(lines))
     explain = (
         "One point a round, means over seeds. The table shows the accuracy after the last round within each budget, "
         "with its standard deviation over seeds."
@@ -101,11 +95,6 @@ def by_bytes(
     head = ["Method", *(f"with {most:g} GB" for most in gigabytes), "In total"]
     rows = [[runs.cell.row, *cells(runs)] for runs in every]
     return View(chart.title, explain, head, rows, [chart])
-
-
-def _gigabytes(runs: Runs, ways: Sequence[Way]) -> list[float]:
-    """All bytes up to each round, in these directions."""
-    return [sum(totals) / GIGABYTE for totals in zip(*(runs.so_far(f"{way}link_bytes") for way in ways), strict=True)]
 
 
 def by_number(every: Sequence[Runs]) -> View:
