@@ -13,7 +13,10 @@ from fedvote.models.digits_cnn import digits_cnn
 from fedvote.quantize import BINARY, round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Ballots, Camps
-from tests.reputation.cast_ballots import ATTACKS, SEEDS, SOFT, Attack, N, attacked, judged, weights_without
+from fedvote.reputation.ballot_lines import chance_cosine, common_counts, cosines
+from fedvote.reputation.innovations import Part, innovations
+from fedvote.reputation.opposition import aims
+from tests.reputation.cast_ballots import ATTACKS, SEEDS, SOFT, Attack, D, N, attacked, cast, judged, weights_without
 
 HOSTILE = range(16, N)
 
@@ -51,6 +54,52 @@ def test_clients_without_innovations_do_not_hide_wrong_labels_in_a_real_federati
     *_, last = run
     left_out = set(last.record["left_out"])
     assert len(left_out) == 8 and left_out < set(run.federation.hostile)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_clients_that_vote_at_random_do_not_hide_wrong_labels_in_a_real_federation(seed: int) -> None:
+    """Fifteen of 31: seven have as many innovations as usual, but random ones; eight train on wrong labels."""
+    attack = Idle(intention=LabelFlip(), idle=7, work=1.0)
+    run = simulate(
+        digits_cnn((1, 8, 8), 10), "digits", FedVote(lr=0.1, reputation=Camps()), seed=seed, clients=31, rounds=8,
+        steps=20, batch=8, attack=attack, hostile=15, start="seed", evaluate_every=8, device="cpu",
+    )  # fmt: skip
+    *_, last = run
+    left_out = set(last.record["left_out"])
+    assert len(left_out) == 8 and left_out < set(run.federation.hostile)
+
+
+def found_in(votes_KD: Tensor, round: int) -> list[Part]:
+    return innovations(Ballots(votes_KD, torch.arange(N), SOFT, BINARY, (5_000, 15_000)), Key(0, round))
+
+
+def with_random(votes_KD: Tensor, random: int, round: int) -> Tensor:
+    """The last clients move the broadcast in random directions."""
+    keys = [Key(0, round, client) for client in range(N - random, N)]
+    moved_KD = SOFT + 0.2 * torch.randn(random, D, generator=Key(7, round).torch("random"))
+    return torch.cat([votes_KD[: N - random], round_by_shared_random(moved_KD.clamp(-1, 1), BINARY, keys)])
+
+
+def test_the_cosines_of_ballots_at_random_are_those_of_chance() -> None:
+    found, everybody = found_in(with_random(cast(range(N), 1), N, 1), 1), torch.arange(N)
+    squares = cosines(common_counts(found)).fill_diagonal_(0).square().sum() / (N * (N - 1))
+    assert float(squares) == pytest.approx(chance_cosine(found, everybody), rel=0.1)
+    assert not bool(aims(cosines(common_counts(found)), chance_cosine(found, everybody)).any())
+
+
+@pytest.mark.parametrize("random", [1, 7, 15])
+def test_honest_ballots_have_an_aim_and_ballots_at_random_have_none(random: int) -> None:
+    found = found_in(with_random(cast(range(N), 1), random, 1), 1)
+    aims_n = aims(cosines(common_counts(found)), chance_cosine(found, torch.arange(N)))
+    assert aims_n.tolist() == [client < N - random for client in range(N)]
+
+
+def test_ballots_without_innovations_have_no_aim() -> None:
+    found = found_in(with_idle(cast(range(N), 1), N, 1, 0), 1)
+    assert chance_cosine(found, torch.arange(N)) == 0
+    found = found_in(with_idle(cast(range(N), 1), 7, 1, 0), 1)
+    aims_n = aims(cosines(common_counts(found)), chance_cosine(found, torch.arange(N)))
+    assert aims_n.tolist() == [client < N - 7 for client in range(N)]
 
 
 def honest_votes(soft_D: Tensor, step: float, seed: int) -> Tensor:

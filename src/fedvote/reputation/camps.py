@@ -11,8 +11,8 @@ out, with all their votes, in this order:
   other most of all. Honest clients learn from different examples. Attackers who push the same weights agree more;
 - opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one, in whole
   ballots or in one layer (layer_pairs.py). If the members of the larger one have robbed some of their own of their
-  votes, they are left out instead. Idle ballots are left aside where whole ballots are compared: they would hide the
-  others;
+  votes, they are left out instead. Idle ballots are left aside where whole ballots are compared, and then ballots at
+  random as well: they would hide the others;
 - cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
 A client's reputation is a moving average of the rounds in which it stayed. Reputation decides which camp is the
@@ -36,14 +36,14 @@ from torch import Tensor
 from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
-from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, common_counts, cosines, sum_of_work
+from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, chance_cosine, common_counts, cosines, sum_of_work
 from fedvote.reputation.client_pairs import Pairs, no_pairs, pairs_of, remembered
 from fedvote.reputation.cliques import clique, kinship, no_kinship
 from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.layer_pairs import no_layer_pairs, pairs_by_layer, remembered_by_layer
-from fedvote.reputation.opposition import FEWEST_BALLOTS, busy, opposed_camp, still_opposed, undisputed_for_long
+from fedvote.reputation.opposition import FEWEST_BALLOTS, aims, busy, opposed_camp, still_opposed, undisputed_for_long
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
@@ -118,17 +118,11 @@ class Camps(Reputation):
         memory = memory | remembered_by_layer(memory, rows, found, stay)
         found = [part.jumps_alone() for part in found]  # neither are counts of pairs
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
-        busy_n = busy(work_KP[stay.to(work_KP.device), 0].cpu())
-        inside, idle = busy_n.nonzero()[:, 0], (~busy_n).nonzero()[:, 0]
-        now = replace(pairs, alike_nn=alike_nn, sudden=undisputed_for_long(memory, rows, pairs, inside))
-        known_n = memory["opposed"][rows].cpu() > KNOWN
-        inside = self.unopposed(found, stay, known_n, inside, [pairs], [now])
-        inside = torch.cat([inside, idle]).sort().values
-        layers = list(pairs_by_layer(memory, rows, pairs))
-        inside = self.unopposed(found, stay, known_n, inside, layers)
+        number_n = work_KP[stay.to(work_KP.device), 0].cpu()
+        inside = self.undisputed(memory, rows, found, stay, number_n, alike_nn, pairs)
         inside = with_trusted(inside, trusted_K[stay])
-        del alike_nn, now, layers
-        opposed_n = torch.ones_like(known_n, dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
+        del alike_nn, pairs
+        opposed_n = torch.ones(len(stay), dtype=nu_K.dtype).index_fill(0, inside, 0).to(nu_K.device)
         alone = self.alone(memory, rows, inside, len(clients_K))
         inside = with_trusted(inside[~torch.isin(inside, alone)], trusted_K[stay])
         stays_K = torch.zeros_like(nu_K).index_fill(0, stay[inside].to(nu_K.device), 1)
@@ -179,6 +173,32 @@ class Camps(Reputation):
         while len(stay) and (camp := self.camp(all_lines(found, stay), heads_K[stay], half, need)) is not None:
             stay = stay[camp]
         return stay, half
+
+    def undisputed(
+        self,
+        memory: State,
+        rows: Tensor,
+        found: Sequence[Part],
+        stay: Tensor,
+        number_n: Tensor,
+        alike_nn: Tensor,
+        pairs: Pairs,
+    ) -> Tensor:
+        """The ballots that do not pull against the majority: in whole ballots, over rounds and now, nor in a layer.
+
+        Whole ballots are compared without idle ones, and then without those that have no aim, either: they stay.
+        `number_n`: the innovations of each ballot.
+        """
+        known_n = memory["opposed"][rows].cpu() > KNOWN
+        busy_n = busy(number_n)
+        sudden = undisputed_for_long(memory, rows, pairs, busy_n.nonzero()[:, 0])
+        now = replace(pairs, alike_nn=alike_nn, sudden=sudden)
+        inside = torch.arange(len(stay))
+        for compared_n in (busy_n, busy_n & aims(alike_nn, chance_cosine(found, stay))):
+            aside = inside[~compared_n[inside]]
+            inside = self.unopposed(found, stay, known_n, inside[compared_n[inside]], [pairs], [now])
+            inside = torch.cat([inside, aside]).sort().values
+        return self.unopposed(found, stay, known_n, inside, list(pairs_by_layer(memory, rows, pairs)))
 
     def unopposed(
         self,

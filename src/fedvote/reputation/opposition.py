@@ -59,6 +59,7 @@ QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than thi
 TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp of whole ballots
+AIM = 1.8  # mean square of a ballot's cosines with others, from which on it has an aim, relative to that of chance
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 
 
@@ -145,6 +146,17 @@ def busy(number_n: Tensor) -> Tensor:
         return torch.ones(len(number_n), dtype=torch.bool)
     busy_n = number_n >= IDLE * number_n.sort().values[3 * len(number_n) // 4]
     return busy_n if int(busy_n.sum()) >= FEWEST_BALLOTS else torch.ones_like(busy_n)
+
+
+def aims(alike_nn: Tensor, chance: float) -> Tensor:
+    """(n,) whether a ballot agrees or disagrees with others more than chance explains.
+
+    Ballots at random do neither, and hide others as idle ones do. So do some honest ballots late in training.
+    `chance`: the mean square of the cosine of independent ballots.
+    """
+    others_nn = alike_nn.clone().fill_diagonal_(0)
+    working = int((others_nn != 0).any(1).sum())
+    return others_nn.square().sum(1) / max(working - 1, 1) >= AIM * chance
 
 
 def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs, inside: Tensor) -> bool:
