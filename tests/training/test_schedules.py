@@ -95,3 +95,12 @@ def test_what_is_no_schedule_is_refused(knobs: dict[str, Any]) -> None:
         run(**knobs)
     with pytest.raises(ConfigError, match=r"sign_share is 1\.5"):
         FedVote(sign_share=1.5)
+
+
+@pytest.mark.parametrize("factor", [-3.0, float("nan"), float("inf")])
+def test_a_factor_below_zero_or_not_finite_is_refused_before_the_run(factor: float) -> None:
+    """A rate below zero would end the run in the round that reaches it."""
+    for kind, name in ((Cosine, "end"), (Linear, "end"), (Linear, "start"), (Steps, "by")):
+        with pytest.raises(ConfigError, match=f"{name}.* is {factor}|{name} {factor}"):
+            kind(**{name: factor})
+    assert Cosine(end=0).at(5, 5) == Steps(by=0).at(5, 5) == 0

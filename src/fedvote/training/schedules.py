@@ -74,6 +74,8 @@ class Cosine(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0 <= self.end < math.inf:
+            raise ConfigError(f"end is {self.end}, expected a finite factor of 0 or more")
         if self.cycles < 1:
             raise ConfigError(f"cycles is {self.cycles}, expected 1 or more")
 
@@ -93,6 +95,8 @@ class Steps(Schedule):
         super().__post_init__()
         if not all(0 <= share <= 1 for share in self.at_shares):
             raise ConfigError(f"at_shares is {list(self.at_shares)}, expected shares of the run, from 0 to 1")
+        if not 0 <= self.by < math.inf:
+            raise ConfigError(f"by is {self.by}, expected a finite factor of 0 or more")
 
     def factor(self, done: float) -> float:
         return self.by ** sum(done >= share for share in self.at_shares)
