@@ -46,7 +46,7 @@ class Dirichlet(Partition):
 
 def check_numbers(alpha: float, min_samples: int) -> None:
     if not 0 < alpha < math.inf:
-        raise ConfigError(f"alpha is {alpha}, expected a number above 0.")
+        raise ConfigError(f"alpha is {alpha}, expected a number above 0")
     if min_samples < 0:
         raise ConfigError(f"min_samples is {min_samples}, expected 0 or more.")
 
