@@ -141,12 +141,32 @@ def in_proportion(same_classes: Sequence[int], group: Sequence[int] = (), rounds
 
 def test_honest_clients_with_the_same_rare_classes_stay() -> None:
     """Only their agreement in the last layer is far from all others': before it they agree in proportion."""
-    assert found(in_proportion(TRIO), 3) is None
+    memory = in_proportion(TRIO)
+    assert found(memory, 3) is None
+    memory["back"] = torch.where(memory["back"].abs() > 0.1, 0.0, memory["back"])  # what would show without the line
+    assert found(memory, 3) == list(TRIO)
 
 
-@pytest.mark.parametrize("group", [TRIO, (0, 1, 2)], ids=["with the same classes", "with others"])
-def test_a_clique_is_found_where_agreement_rises_with_shared_classes(group: Sequence[int]) -> None:
-    assert found(in_proportion(TRIO, group), 3) == list(group)
+def test_a_clique_is_found_where_agreement_rises_with_shared_classes() -> None:
+    assert found(in_proportion(TRIO, TRIO), 3) == list(TRIO)
+
+
+@pytest.mark.parametrize("opposite", [-0.2, -0.5, -1.0])
+def test_two_clients_who_disagree_in_the_last_layer_alone_stay(opposite: float) -> None:
+    """Their usual agreement before it is far above the line, which ends where pairs end."""
+    memory = in_proportion(TRIO[:1])
+    memory["back"][4, 9] = memory["back"][9, 4] = opposite * memory["together"][4, 9]
+    assert found(memory, 3) is None
+
+
+def test_clients_without_innovations_in_the_last_layer_do_not_turn_the_line() -> None:
+    """Nothing says how much they agree there: their pairs are not remembered."""
+    rule, memory = Camps(), Camps().init(N)
+    votes_KD, idle = cast((), FRONT, 1), range(20, N)
+    untrained_KD = round_by_shared_random(SOFT.expand(len(idle), -1), BINARY, [Key(0, 1, client) for client in idle])
+    votes_KD[list(idle)] = torch.where(FRONT, votes_KD[list(idle)], untrained_KD)
+    together_NN = rule.judge(memory, ballots(votes_KD, range(N), layers=LAYERS), Key(0, 1)).memory["together"]
+    assert bool(together_NN[:20, :20].any()) and not bool(together_NN[20:].any())
 
 
 def test_a_few_pairs_do_not_turn_the_line_that_others_follow() -> None:

@@ -1,24 +1,28 @@
 """Cliques: a few clients that agree with each other alone, as clients with a backdoor's trigger in their inputs do.
 
 The last voted layer tells classes apart; the layers before it learn what inputs look like. Honest clients with the same
-classes agree in both, in proportion. Clients that share a trigger agree before the last layer far more than they do in
-it. Let f_ij be the agreement of two clients before the last layer, and b_ij in it, pooled over rounds. A line of slope
-s says how f rises with b, and e_ij = f_ij - s b_ij is what b does not explain. Of all pairs with about the same b_ij,
-most are honest, so that their median and spread say how far e_ij is from what is usual:
+classes agree in both. Clients that share a trigger agree before the last layer far more than they do in it. Let f_ij be
+the agreement of two clients before the last layer, and b_ij in it, pooled over rounds. Of all pairs with about the same
+b_ij, most are honest, so that their median and spread say how far f_ij is from what is usual:
 
-    z_ij = (e_ij - median e) / spread of e
+    z_ij = (f_ij - median f) / spread of f
 
 A group G of g clients has the score
 
     S(G) = sum of z_ij over its pairs / sqrt(g (g - 1) / 2)
 
 which has a variance of 1 if pairs are independent. A clique scores far more than other small groups of the round, and
-nobody else agrees with it. Honest clients with inputs of another kind are a clique, too: so only small ones are left
-out (`Camps.clique`), and a larger group keeps its votes.
+nobody else agrees with it. Honest clients with the same rare classes score as much, since no other pairs agree as they
+do in the last layer. But they agree in both in proportion, along the line that all pairs follow. So a clique also has
+to score beyond the line: with f_ij - s b_ij in place of f_ij, s the line's slope.
+
+Honest clients with inputs of another kind are a clique, too: so only small ones are left out (`Camps.clique`), and a
+larger group keeps its votes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,9 +37,10 @@ KEPT = 0.9  # share of the older sums: a trigger shows in many rounds together
 FEWEST_BALLOTS = 20  # among fewer, small groups of honest clients stand out as far
 FEWEST_ROUNDS = 3  # that pairs have voted together; in the first ones all clients learn the same
 USUAL = 8  # a pair is compared with one pair in so many: those that agree about as much in the last layer
-LEAST_SCORE = 7.0  # of a clique; small groups of honest clients reach 3 to 6
+LEAST_SCORE = 7.0  # of a clique; small groups of honest clients reach 3 to 5, with the same rare classes more
 LEAST_PAIR = 12.0  # of a clique of two: a single pair is far from all others more easily by chance
 FAR = 1.9  # how many times the score of the next small group a clique has
+LEAST_BEYOND = 5.0  # of its score beyond the line; honest clients with the same rare classes reach it rarely
 SEEDS = 40  # pairs from which groups are grown
 LOOKED_AT = 2**25  # pairs beside others, at most: those of all pairs of 181 clients
 BLOCK = 2**17  # of them in memory at a time
@@ -52,15 +57,15 @@ def no_kinship(clients: int) -> State:
 def kinship(memory: State, clients_n: Tensor, found: Sequence[Part], stay: Tensor) -> State:
     """The memory of pairs after a round; `stay`: the rows of the clients.
 
-    A ballot without innovations agrees with nobody. Its pairs are not remembered: their equal values would make the
-    spread of all pairs small.
+    A ballot without innovations before the last layer, or in it, agrees with nobody there. Its pairs are not
+    remembered: their equal values would make the spread of all pairs small, and turn the line.
     """
-    front = [part for part in found if not part.last]
-    worked_n = sum_of_work(found)[stay, 0] > 0
+    front, back = ([part for part in found if part.last == last] for last in (False, True))
+    worked_n = torch.stack([sum_of_work(each)[stay, 0] > 0 for each in (front, back) if each]).all(0)
     clients_n, stay = clients_n[worked_n.to(clients_n.device)], stay[worked_n]
     if not front or len(stay) < 3 or not memory["front"].shape[1]:
         return {name: memory[name] for name in ("front", "back", "together")}
-    back_nn = cosines(common_counts([part for part in found if part.last])[stay][:, stay])
+    back_nn = cosines(common_counts(back)[stay][:, stay])
 
     # the noise of a cosine falls with the root of the number of weights, and z weighs by noise: so the root counts
     sizes = torch.tensor([part.jumps_Kn.shape[1] for part in front], dtype=torch.float64)
@@ -81,16 +86,21 @@ def clique(memory: State, clients_n: Tensor, most: int) -> Tensor | None:
     if together_p.median() < sum(KEPT**age for age in range(FEWEST_ROUNDS)) - 1e-3:
         return None
     met_p = together_p > 0  # of the other pairs nothing is known, so that nothing is unusual
-    z_p = torch.zeros_like(together_p)
     front_p, back_p = (sum_p[met_p] / together_p[met_p] for sum_p in (front_p, back_p))
-    z_p[met_p] = deviations_beside(front_p - slope(front_p, back_p) * back_p, back_p)
-    z_nn = torch.zeros((len(clients_n), len(clients_n)), dtype=torch.float64)
-    z_nn[first, second] = z_p
-    z_nn = z_nn + z_nn.T
+
+    def deviations(front_p: Tensor) -> Tensor:
+        """(n, n) z of all pairs, by these agreements before the last layer."""
+        z_nn = torch.zeros((len(clients_n), len(clients_n)), dtype=torch.float64)
+        z_nn[first[met_p], second[met_p]] = deviations_beside(front_p, back_p)
+        return z_nn + z_nn.T
+
+    z_nn = deviations(front_p)
     score, members = tightest_group(z_nn, most)
     others = torch.ones(len(z_nn), dtype=torch.bool).index_fill(0, members, False)
     next_score, _ = tightest_group(z_nn[others][:, others], most)
     if score < max(LEAST_PAIR if len(members) == 2 else LEAST_SCORE, FAR * next_score):
+        return None
+    if group_score(deviations(front_p - slope(front_p, back_p) * back_p), members) < LEAST_BEYOND:
         return None
     mean = float(z_nn[members][:, members].sum()) / (len(members) * (len(members) - 1))
     near_n = (z_nn[:, members].mean(1) > NEAR * mean).index_fill(0, members, True)
@@ -109,11 +119,7 @@ def of_pairs(values_nn: Tensor) -> Tensor:
 
 
 def slope(front_p: Tensor, back_p: Tensor) -> float:
-    """How much `front` rises with `back`, by Tukey's resistant line, which a few pairs cannot turn.
-
-    Without it honest clients with the same rare classes would look like a clique: in the window of such a pair most
-    others agree far less in the last layer.
-    """
+    """How much `front` rises with `back`, by Tukey's resistant line, which a few pairs cannot turn."""
     order_p, third = back_p.argsort(), max(len(back_p) // 3, 1)
     low, high = order_p[:third], order_p[-third:]
 
@@ -154,6 +160,12 @@ def spread(apart: Tensor) -> Tensor:
     # 1.4826 median |x - median x|: the standard deviation of a normal distribution
     found = 1.4826 * apart.abs().median(-1).values
     return found.where(found > EQUAL, torch.inf)
+
+
+def group_score(z_nn: Tensor, rows: Tensor) -> float:
+    """S(G)."""
+    pairs = len(rows) * (len(rows) - 1) / 2
+    return float(z_nn[rows][:, rows].sum()) / 2 / math.sqrt(pairs)
 
 
 def tightest_group(z_nn: Tensor, most: int) -> tuple[float, Tensor]:
