@@ -101,6 +101,7 @@ def test_what_is_no_schedule_is_refused(knobs: dict[str, Any]) -> None:
 def test_a_factor_below_zero_or_not_finite_is_refused_before_the_run(factor: float) -> None:
     """A rate below zero would end the run in the round that reaches it."""
     for kind, name in ((Cosine, "end"), (Linear, "end"), (Linear, "start"), (Steps, "by")):
+        given: dict[str, Any] = {name: factor}
         with pytest.raises(ConfigError, match=f"{name}.* is {factor}|{name} {factor}"):
-            kind(**{name: factor})
+            kind(**given)
     assert Cosine(end=0).at(5, 5) == Steps(by=0).at(5, 5) == 0
