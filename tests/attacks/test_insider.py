@@ -43,6 +43,13 @@ def test_nobody_is_left_out_and_only_votes_against_the_plurality_are_changed() -
     assert changed.sum(1).min() > 0 and (forged == -plurality)[changed].all()
 
 
+def test_a_trusted_client_outside_the_round_changes_nothing() -> None:
+    """The clients of the round have numbers below 30."""
+    own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
+    forged, as_without = (sent(Insider(), own, honest, rule=Camps(trusted=trusted))["votes"] for trusted in ((40,), ()))
+    assert torch.equal(forged, as_without)
+
+
 def test_more_flips_would_not_pass() -> None:
     own, honest = leaning(4, N, seed=1), leaning(7, N, seed=2)
     forged = sent(Insider(), own, honest, rule=Camps())["votes"]

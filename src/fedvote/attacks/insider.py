@@ -81,7 +81,8 @@ class Insider(Attack):
         clients = [key.client for key in keys]
         clients_K = torch.tensor(clients, device=votes_KN.device)
         start_N = seen.unmoved.get(name, torch.zeros_like(votes_KN[0], dtype=torch.float32))
-        memory = {part: values.to(votes_KN.device) for part, values in rule.init(max(clients) + 1).items()}
+        numbers = max(*clients, *rule.trusted_clients) + 1  # trusted clients may be outside the round
+        memory = {part: values.to(votes_KN.device) for part, values in rule.init(numbers).items()}
         layers = tuple(part.stop - part.start for part in seen.layers.values()) if rule.by_layer else ()
         ballots = Ballots(votes_KN, clients_K, start_N, alphabet_of(votes_KN), layers)
         known = KnownKeys(keys[0].seed, keys[0].round, clients=keys)
