@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -30,6 +31,14 @@ def test_a_minority_of_the_trimmed_share_has_no_influence() -> None:
     """Nine of ten votes, with a tenth trimmed at each end, are all; an even split stays even."""
     found = Trimmed(0.1)(BEFORE, torch.tensor([0.8, 0.0, -0.4]), 10.0)
     torch.testing.assert_close(found, torch.tensor([1.0, 0.0, -0.5]))
+
+
+@pytest.mark.parametrize("settings", [{"votes": "ternary"}, {"counts": "changes"}], ids=str)
+def test_a_mean_of_anything_but_binary_votes_is_not_trimmed(settings: dict[str, Any]) -> None:
+    """Nine of ten ternary votes of 0 and one of +1 have the mean 0.1, which a share of 0.1 would raise to 0.125."""
+    with pytest.raises(ConfigError, match="influence is Trimmed, which needs a mean of binary votes, but votes is"):
+        FedVote(influence=Trimmed(0.1), **settings)
+    FedVote(influence=Agreement(), **settings)
 
 
 def test_no_move_is_longer_than_the_cap() -> None:

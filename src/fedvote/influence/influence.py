@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -11,6 +12,8 @@ from torch import Tensor
 @dataclass(frozen=True)
 class Influence(ABC):
     """A pure function of each weight. It cannot know who is hostile: it bounds what any few clients can do."""
+
+    binary_tally_only: ClassVar[bool] = False  # whether the mean must be of this round's binary votes, all -1 or +1
 
     @abstractmethod
     def __call__(self, before_D: Tensor, mean_D: Tensor, ballots: float) -> Tensor:

@@ -111,6 +111,12 @@ class FedVote(Method):
                 f"privacy is {type(self.privacy).__name__}, which is for binary votes that are counted equally: set "
                 "votes = binary, counts = votes and reputation = uniform"
             )
+        if self.influence.binary_tally_only and (self.votes != "binary" or self.counts == "changes"):
+            raise ConfigError(
+                f"influence is {type(self.influence).__name__}, which needs a mean of binary votes, but votes is "
+                f"{self.votes!r} and counts {self.counts!r}: set votes = binary and counts = votes, or another "
+                "influence, such as agreement"
+            )
         if not 3 <= self.grid <= MOST_LEVELS:
             raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
         if self.grid <= self.levels:
