@@ -16,6 +16,7 @@ from torch import Tensor
 from fedvote.core import Examples, Message
 from fedvote.errors import ConfigError
 from fedvote.randomness import SERVER, Key
+from fedvote.registry import resolve_parts
 
 if TYPE_CHECKING:
     from fedvote.reputation import Reputation
@@ -64,6 +65,9 @@ class Attack:
     joint: ClassVar[bool] = False  # whether it combines messages of several clients, which scales would forbid
     trains: ClassVar[bool] = True  # whether its clients must train, to know their honest messages
     draws: ClassVar[bool] = False  # whether it needs the honest clients' random numbers
+
+    def __post_init__(self) -> None:
+        resolve_parts(self)
 
     def poison_examples(self, examples: Examples, classes: int, member: int, key: Key) -> Examples:
         """The examples that one hostile client has instead of its own: as many, before any augmentation.

@@ -38,6 +38,7 @@ class Backdoor(Attack):
     value: float = 3.0  # of the square in float inputs, in standard deviations if the data have any; bytes get 255
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choices(self)
         for name in ("share", "blend"):
             if not 0 < getattr(self, name) <= 1:

@@ -33,6 +33,7 @@ class Idle(Attack):
     work: float = 0.0  # random innovations of these, relative to their own honest ballots; 0: none
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.work < float("inf"):
             raise ConfigError(f"work is {self.work}, expected a finite number, 0 or above")
         if self.idle < 1:

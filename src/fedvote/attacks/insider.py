@@ -43,6 +43,7 @@ class Insider(Attack):
     flip: Flip = "weakest"  # flip votes where the plurality leads by least; or "strongest": by most
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choices(self)
 
     def tamper(self, seen: Seen) -> Message:
