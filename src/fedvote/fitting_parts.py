@@ -62,7 +62,7 @@ def check_attack(attack: Attack, method: Method, network: Network) -> None:
     wire = method.wire(network)
     contracts.instance(method, "wire", wire, Wire)
     if attack.joint and (scales := wire.scales):
-        alone = ", ".join(name for name, kind in ATTACKS.items() if not kind.joint)
+        alone = ", ".join(name for name, kind in ATTACKS.items() if not kind().joint)
         raise ConfigError(
             f"attack {type(attack).__name__} combines the messages of several clients, but with "
             f"{type(method).__name__} each message has its own scale ({', '.join(scales)}); "
@@ -123,7 +123,7 @@ def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
 def check_poison(attack: Attack, data: Dataset) -> None:
     """Refuse an attack on labels where labels are no classes."""
     kind = type(attack)
-    poisons = kind.poison is not Attack.poison or kind.poison_examples is not Attack.poison_examples
+    poisons = attack.poisons or kind.poison_examples is not Attack.poison_examples
     if poisons and data.task != "classification":
         raise ConfigError(
             f"attack {kind.__name__} changes classes, but the task of {data.name} is {data.task}: use an "

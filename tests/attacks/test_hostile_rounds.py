@@ -40,7 +40,7 @@ def simulation(
     )  # fmt: skip
 
 
-REFUSED = {(method, name) for method in ("fedpaq", "eden") for name, kind in ATTACKS.items() if kind.joint}
+REFUSED = {(method, name) for method in ("fedpaq", "eden") for name, kind in ATTACKS.items() if kind().joint}
 CARRIED = [(method, attack) for method in METHODS for attack in ATTACKS if (method, attack) not in REFUSED]
 
 

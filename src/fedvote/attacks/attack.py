@@ -69,6 +69,11 @@ class Attack:
     def __post_init__(self) -> None:
         resolve_parts(self)
 
+    @property
+    def poisons(self) -> bool:
+        """Whether it changes the labels of batches."""
+        return type(self).poison is not Attack.poison
+
     def poison_examples(self, examples: Examples, classes: int, member: int, key: Key) -> Examples:
         """The examples that one hostile client has instead of its own: as many, before any augmentation.
 

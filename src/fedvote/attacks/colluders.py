@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.collusion import consensus
+from fedvote.attacks.composite import Composite
 from fedvote.attacks.inverse import Inverse
 from fedvote.attacks.label_flip import LabelFlip
 from fedvote.attacks.random import Random
@@ -26,7 +27,7 @@ INTENTIONS: dict[str, type[Attack]] = {"inverse": Inverse, "label-flip": LabelFl
 
 
 @dataclass(frozen=True)
-class Colluders(Attack):
+class Colluders(Composite):
     joint: ClassVar[bool] = True
     intention: Attack = field(default=Inverse(), metadata={"registry": INTENTIONS})  # each attacker's attack
 
@@ -37,6 +38,10 @@ class Colluders(Attack):
                 f"intention is {self.intention}, which needs honest messages, but colluders know none; "
                 f"expected one of: {', '.join(INTENTIONS)}"
             )
+
+    @property
+    def inside(self) -> tuple[Attack, ...]:
+        return (self.intention,)
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         return self.intention.poison(labels_HB, classes, keys)

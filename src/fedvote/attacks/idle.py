@@ -1,4 +1,4 @@
-"""Idle attackers: some vote as if they had learned nothing, the others attack. Knows every honest message.
+"""Idle attackers: some vote as if they had learned nothing, the others attack. Knows what that attack knows.
 
 An idle ballot has no innovation, or with `work` random ones. Nobody is left out for too little work, so it counts. It
 makes a rule that compares ballots with the spread of all, or that asks every client for its camp, blind to the others.
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen, narrowed
+from fedvote.attacks.composite import Composite
 from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.single import SINGLE
@@ -24,10 +25,8 @@ from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)
-class Idle(Attack):
-    omniscient: ClassVar[bool] = True
-    joint: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
+class Idle(Composite):
+    joint: ClassVar[bool] = True  # its clients agree who attacks
     intention: Attack = field(default=Omniscient(), metadata={"registry": SINGLE})  # the attack of the others
     idle: int = 1  # hostile clients that vote as if untrained; one at least is left to attack
     work: float = 0.0  # random innovations of these, relative to their own honest ballots; 0: none
@@ -38,6 +37,10 @@ class Idle(Attack):
             raise ConfigError(f"work is {self.work}, expected a finite number, 0 or above")
         if self.idle < 1:
             raise ConfigError(f"idle is {self.idle}, expected 1 or more")
+
+    @property
+    def inside(self) -> tuple[Attack, ...]:
+        return (self.intention,)
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         return self.intention.poison(labels_HB, classes, keys)

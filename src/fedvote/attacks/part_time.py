@@ -1,4 +1,4 @@
-"""Part-time attackers: another attack in every n-th round from a first one on, else honest. Knows every honest message.
+"""Part-time: another attack in every n-th round from a first one on, else honest. Knows what that attack knows.
 
 Honest rounds between the attacks restore a reputation. With `every = 1` it is an attack that starts late, after its
 clients have earned one. The attack inside is shown only what it declares to know.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack, Seen, narrowed
+from fedvote.attacks.composite import Composite
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.single import SINGLE
 from fedvote.core import Message
@@ -21,10 +21,7 @@ from fedvote.randomness import Key
 
 
 @dataclass(frozen=True)
-class PartTime(Attack):
-    omniscient: ClassVar[bool] = True
-    joint: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
+class PartTime(Composite):
     intention: Attack = field(default=Omniscient(), metadata={"registry": SINGLE})  # the attack
     every: int = 2  # rounds from one attack to the next
     starts: int = 1  # the round of the first attack
@@ -33,6 +30,10 @@ class PartTime(Attack):
         super().__post_init__()
         if self.every < 1 or self.starts < 1:
             raise ConfigError(f"every is {self.every} and starts {self.starts}, expected 1 or more of each")
+
+    @property
+    def inside(self) -> tuple[Attack, ...]:
+        return (self.intention,)
 
     def attacks(self, key: Key) -> bool:
         return key.round >= self.starts and (key.round - self.starts) % self.every == 0

@@ -39,7 +39,7 @@ def poisoned_data(
 
 def with_poisoned_labels(batches: Batches, attack: Attack, classes: int, hostile: Mapping[int, Key]) -> Batches:
     """The batches, in which the attack may have changed labels. `hostile`: rows of hostile clients, with their keys."""
-    if not hostile or type(attack).poison is Attack.poison:
+    if not hostile or not attack.poisons:
         return batches
     labels_KSB, rows = batches.examples.y[batches.index_KSB], list(hostile)
     clean_HSB = labels_KSB[rows]

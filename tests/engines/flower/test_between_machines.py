@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from fedvote.cli import main
-from fedvote.engines.flower.between_machines import warn_of_trusted
+from fedvote.engines.flower.between_machines import check_between_machines, warn_of_trusted
 from fedvote.errors import Doubt
 from fedvote.methods import FedVote
 from fedvote.reputation import Camps
+from fedvote.runs.config import read
+from fedvote.runs.experiment import federation
 
 pytest.importorskip("flwr")
 
@@ -35,6 +37,11 @@ def test_a_local_federation_is_refused_before_it_starts(
     said = capsys.readouterr()
     assert stop.value.code == 2 and words in said.err and said.err.count("\n") == 1
     assert not said.out and not (tmp_path / "run").exists()
+
+
+def test_an_attack_in_some_rounds_runs_where_it_runs_in_all() -> None:
+    config = read("quickstart", ["federation.hostile=1", "attack=part-time", "attack.intention=inverse"])
+    check_between_machines(federation(config, "cpu"), config.flower)
 
 
 def test_trusted_clients_without_a_folder_of_keys_are_a_doubt() -> None:
