@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from fedvote import FedAvg, FedVote, federation
-from fedvote.core import Batches
+from fedvote.core import Batches, Message, State
 from fedvote.data.batches import draw_batches
 from fedvote.federation import Federation
 from fedvote.methods import fedvote
+from fedvote.network.network import Network
 from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key
 from tests.engines.simulated import Counting, simulated
@@ -50,6 +51,23 @@ def test_stacks_of_any_size_train_the_same_latent_weights(stack: int, monkeypatc
     assert whole_KD.shape == (5, 72)
     torch.testing.assert_close(parts_KD, whole_KD, rtol=1e-3, atol=1e-4)
     assert torch.equal(parts_votes_KD, votes_KD)
+
+
+@pytest.mark.parametrize("room", [2, 1])
+def test_attackers_that_do_not_train_have_the_stacks_of_others(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    local, turns = FedVote.local, list[tuple[int, bool]]()
+
+    def spy(self: FedVote, network: Network, down: Message, batches: Batches, *rest: Any) -> tuple[Message, State]:
+        if batches.clients > room:
+            raise torch.OutOfMemoryError
+        turns.append((batches.clients, bool(batches.steps)))
+        return local(self, network, down, batches, *rest)
+
+    (at_once,) = simulated(attack="omniscient", hostile=3, rounds=1).run()
+    monkeypatch.setattr(FedVote, "local", spy)
+    (in_parts,) = simulated(attack="omniscient", hostile=3, rounds=1, stack=2).run()
+    assert turns == ([(2, True), (2, False), (1, False)] if room == 2 else [(1, True)] * 2 + [(1, False)] * 3)
+    assert_close(in_parts.state, at_once.state)
 
 
 @pytest.mark.parametrize("options", [{}, {"epochs": 0.7}, {"hostile": 2, "oracle": True}, {"stack": 1}], ids=str)

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,8 +187,7 @@ class Simulation:
 
         idle = self.idle(cohort)
         chunks.each([client for client in cohort if client not in idle], network, turn)
-        if idle:
-            turn(idle, idle=True)
+        chunks.each(idle, network, partial(turn, idle=True))
         if forged := round.tamper(federation.plan.attack, down, deliveries, federation.hostile):
             send(forged)
         if isinstance(secure, SecureTally):
