@@ -40,6 +40,14 @@ def test_random_innovations_are_so_many_and_have_nothing_in_common(work: float) 
     assert torch.equal(message[4:], -OWN[4:])
 
 
+def test_every_two_may_have_a_part_of_their_random_innovations_in_common() -> None:
+    message = sent(Idle(Inverse(), 4, 1.0, common=1.0), {"votes": OWN}, unmoved={"votes": START})["votes"]
+    made = (message - UNTRAINED)[:4].sign()
+    for a, b, agree in ((0, 1, 1.0), (2, 3, 1.0), (1, 2, 0.5)):
+        both = (made[a] != 0) & (made[b] != 0)
+        assert (made[a] == made[b])[both].float().mean() == pytest.approx(agree, abs=0.2)
+
+
 def test_floats_move_as_far_as_their_own_in_a_random_direction() -> None:
     own = floats([3.0] * 400, [1.0] * 400)
     message = sent(Idle(Inverse(), 1, work=1.0), own, unmoved={"voted": torch.ones(400)})["voted"]
@@ -51,3 +59,9 @@ def test_floats_move_as_far_as_their_own_in_a_random_direction() -> None:
 def test_work_is_a_finite_number(work: float) -> None:
     with pytest.raises(ConfigError, match=r"work is .*, expected a finite number, 0 or above"):
         Idle(work=work)
+
+
+@pytest.mark.parametrize("common", [-0.1, 1.5, float("nan")])
+def test_what_pairs_have_in_common_is_a_share(common: float) -> None:
+    with pytest.raises(ConfigError, match=r"common is .*, expected a share from 0 to 1"):
+        Idle(work=1.0, common=common)

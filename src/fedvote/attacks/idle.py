@@ -30,9 +30,12 @@ class Idle(Composite):
     intention: Attack = field(default=Omniscient(), metadata={"registry": SINGLE})  # the attack of the others
     idle: int = 1  # hostile clients that vote as if untrained; one at least is left to attack
     work: float = 0.0  # random innovations of these, relative to their own honest ballots; 0: none
+    common: float = 0.0  # share of the variance of their random directions that every two of them have in common
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0 <= self.common <= 1:
+            raise ConfigError(f"common is {self.common}, expected a share from 0 to 1")
         if not 0 <= self.work < float("inf"):
             raise ConfigError(f"work is {self.work}, expected a finite number, 0 or above")
         if self.idle < 1:
@@ -65,7 +68,7 @@ class Idle(Composite):
         idle_HN = untrained(rows_HN, start_N, keys) if votes else start_N.expand_as(rows_HN).to(rows_HN.dtype)
         if not self.work:
             return idle_HN
-        noise_HN = torch.stack([noise(key, start_N) for key in keys])
+        noise_HN = torch.stack([self.direction(keys, row, start_N) for row in range(len(keys))])
         if not votes:
             # start + work |theta - start| z, with |z| near 1
             lengths_H = torch.stack([torch.linalg.vector_norm(row_N - start_N) for row_N in rows_HN])
@@ -76,7 +79,16 @@ class Idle(Composite):
         parts = zip(rows_HN.split(1), noise_HN, allowed_H, keys, strict=True)
         return torch.cat([longest_move(own_1N, start_N, noise_N, most, [key]) for own_1N, noise_N, most, key in parts])
 
+    def direction(self, keys: Sequence[Key], row: int, like_N: Tensor) -> Tensor:
+        """A client's random direction of a round; it has a part in common with that of its neighbour."""
+        own_N = noise(keys[row], "noise", like_N)
+        if not self.common:
+            return own_N
+        pair_N = noise(keys[row - row % 2], "noise of two", like_N)
 
-def noise(key: Key, like_N: Tensor) -> Tensor:
-    """A client's random direction of a round."""
-    return torch.randn(like_N.shape, generator=key.torch("noise", like_N.device), device=like_N.device)
+        # sqrt(1 - c) z + sqrt(c) z', with a variance of 1
+        return (1 - self.common) ** 0.5 * own_N + self.common**0.5 * pair_N
+
+
+def noise(key: Key, purpose: str, like_N: Tensor) -> Tensor:
+    return torch.randn(like_N.shape, generator=key.torch(purpose, like_N.device), device=like_N.device)

@@ -29,22 +29,6 @@ def sum_of_work(found: Sequence[Part]) -> Tensor:
     return torch.stack([torch.stack([part.works[power] for part in found]).sum(0) for power in POWERS], 1)
 
 
-def chance_cosine(found: Sequence[Part], stay: Tensor) -> float:
-    """The mean square of the cosine of two ballots whose innovations have independent signs: how often they meet.
-
-    Ballots i and j have innovations in o_ij of the same weights, and their cosine has a variance of o_ij / (c_i c_j).
-    """
-    shared, count_n = 0.0, torch.zeros(len(stay), dtype=torch.float64)
-    for part in found:
-        innovates_nD = part.jumps_Kn[stay.to(part.jumps_Kn.device)] != 0
-        t_D = innovates_nD.sum(0).double()
-
-        # sum over pairs of o_ij = sum over weights of t (t - 1), with t innovations in a weight
-        shared += part.scale**2 * float((t_D * (t_D - 1)).sum())
-        count_n += part.scale * innovates_nD.sum(1).double().cpu()
-    return shared / max(float(count_n.sum().square() - count_n.square().sum()), 1e-12)
-
-
 def common_counts(found: Sequence[Part]) -> Tensor:
     """(K, K) in how many weights two whole ballots have the same innovation, minus in how many the opposite one."""
     all_K = torch.arange(len(found[0].jumps_Kn))

@@ -36,7 +36,7 @@ from torch import Tensor
 from fedvote.core import State
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
-from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, chance_cosine, common_counts, cosines, sum_of_work
+from fedvote.reputation.ballot_lines import EQUAL, LINES, all_lines, common_counts, cosines, sum_of_work
 from fedvote.reputation.client_pairs import Pairs, no_pairs, pairs_of, remembered
 from fedvote.reputation.cliques import clique, kinship, no_kinship
 from fedvote.reputation.copies import copies, robbed
@@ -194,7 +194,7 @@ class Camps(Reputation):
         sudden = undisputed_for_long(memory, rows, pairs, busy_n.nonzero()[:, 0])
         now = replace(pairs, alike_nn=alike_nn, sudden=sudden)
         inside = torch.arange(len(stay))
-        for compared_n in (busy_n, busy_n & aims(alike_nn, chance_cosine(found, stay))):
+        for compared_n in (busy_n, busy_n & aims(alike_nn)):
             aside = inside[~compared_n[inside]]
             inside = self.unopposed(found, stay, known_n, inside[compared_n[inside]], [pairs], [now])
             inside = torch.cat([inside, aside]).sort().values

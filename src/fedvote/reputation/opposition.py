@@ -59,7 +59,8 @@ QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than thi
 TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp of whole ballots
-AIM = 1.8  # mean square of a ballot's cosines with others, from which on it has an aim, relative to that of chance
+USUAL = 0.7  # share of a ballot's cosines with others, the smallest: a few friends are no aim
+AIM = 0.5  # mean square of these cosines, from which on a ballot has an aim, relative to the median ballot's
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 
 
@@ -148,15 +149,19 @@ def busy(number_n: Tensor) -> Tensor:
     return busy_n if int(busy_n.sum()) >= FEWEST_BALLOTS else torch.ones_like(busy_n)
 
 
-def aims(alike_nn: Tensor, chance: float) -> Tensor:
-    """(n,) whether a ballot agrees or disagrees with others more than chance explains.
+def aims(alike_nn: Tensor) -> Tensor:
+    """(n,) whether a ballot agrees or disagrees with most others about as much as usual.
 
-    Ballots at random do neither, and hide others as idle ones do. So do some honest ballots late in training.
-    `chance`: the mean square of the cosine of independent ballots.
+    Ballots at random do neither, and hide others as idle ones do. Attackers at random could agree with a few friends,
+    but not with most ballots.
     """
     others_nn = alike_nn.clone().fill_diagonal_(0)
-    working = int((others_nn != 0).any(1).sum())
-    return others_nn.square().sum(1) / max(working - 1, 1) >= AIM * chance
+    working_n = (others_nn != 0).any(1)
+    if not bool(working_n.any()):
+        return working_n
+    squares_nw = others_nn[:, working_n].square().sort(1).values[:, 1:]  # without the ballot itself, which has 0
+    usual_n = squares_nw[:, : math.ceil(USUAL * squares_nw.shape[1])].mean(1)
+    return usual_n >= AIM * usual_n[working_n].median()
 
 
 def undisputed_for_long(memory: State, clients_n: Tensor, pairs: Pairs, inside: Tensor) -> bool:

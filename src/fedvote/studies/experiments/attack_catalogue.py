@@ -77,6 +77,9 @@ CATALOGUE: dict[str, dict[str, Settings]] = {
     "noise": {
         f"{noisy} beside label-flip": (*IDLE_FLIPPERS, f"attack.idle={noisy}", "attack.work=1.0") for noisy in (5, 7)
     },
+    "noise, in pairs": {
+        "7 beside label-flip": (*IDLE_FLIPPERS, "attack.idle=7", "attack.work=1.0", "attack.common=0.2"),
+    },
     "common-push": {
         **shares("common-push", 15, 5),
         "20 % more work": ("attack=common-push", "attack.work=1.2"),
