@@ -25,7 +25,9 @@ LOWER = {  # by the first two words of a module's name: all of the package that 
     "core": {"errors"},
     "randomness": {"core", "errors", "randomness"},
     "packed": {"core", "errors", "packed"},
-    "quantize": {"core", "errors", "packed", "randomness"},
+    "registry": {"errors"},
+    "settings": {"errors", "registry"},
+    "quantize": {"core", "errors", "packed", "randomness", "settings"},
     "codecs": {"codecs", "core", "errors", "packed", "quantize", "randomness"},
 }
 

@@ -11,12 +11,11 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from fedvote import contracts
 from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.registry import resolve_parts
+from fedvote.settings import Settings
 from fedvote.training.optimizer import ELEMENTWISE, optimizer_of
 from fedvote.wire import Wire
 
@@ -83,7 +82,7 @@ class AllAtOnce(Merge):
 
 
 @dataclass(frozen=True)
-class Method(ABC):
+class Method(Settings, ABC):
     """A federated method: hyperparameters as fields, behaviour as pure functions. Both engines drive it unchanged."""
 
     float_only: ClassVar[bool] = False  # whether the method keeps all weights as floats: it can train any network
@@ -98,9 +97,7 @@ class Method(ABC):
     explains: ClassVar[Mapping[str, str]] = {}  # each number of `measure` -> "Its name: a sentence", for reports
 
     def __post_init__(self) -> None:
-        resolve_parts(self)
-        contracts.check_choices(self)
-        if not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
+        if not 0 < self.lr < math.inf:
             raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
         if self.optimizer_options or self.optimizer not in ELEMENTWISE:  # fail now rather than in round 1
             optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # slow: it loads torch._dynamo

@@ -9,42 +9,31 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal
 
 from fedvote.attacks import ATTACKS, Attack, Nothing
-from fedvote.contracts import check_choices
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
-from fedvote.registry import cached, did_you_mean, resolve_parts, type_hints
+from fedvote.registry import cached, did_you_mean
 from fedvote.secure import SECRECIES, InTheClear, Secrecy
+from fedvote.settings import Settings
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Carriage = Literal["weighed", "written"]
-EXPECTED: dict[Any, str] = {int: "a whole number", float: "a number", bool: "True or False"}
 COMMENT = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
 
 
-def _check_numbers(part: Any, *above_zero: str) -> None:
-    """Refuse, in programs as in tables, values of another type than a knob has; NumPy's numbers become Python's."""
-    for name, kind in type_hints(type(part)).items():
-        value = getattr(part, name)
-        boolean = isinstance(value, bool)
-        if kind is int and isinstance(value, SupportsIndex) and not boolean:
-            object.__setattr__(part, name, value.__index__())
-        elif kind is float and isinstance(value, Real) and not boolean:
-            object.__setattr__(part, name, float(value))
-        elif kind in EXPECTED and not (kind is bool and boolean):
-            raise ConfigError(f"{name} is {value!r}, expected {EXPECTED[kind]}{' above 0' * (name in above_zero)}")
-        if name in above_zero and getattr(part, name) < 1:
-            raise ConfigError(f"{name} is {value!r}, expected a whole number above 0")
+def _check_above_zero(part: Any, *names: str) -> None:
+    for name in names:
+        if getattr(part, name) < 1:
+            raise ConfigError(f"{name} is {getattr(part, name)!r}, expected a whole number above 0")
 
 
 @dataclass(frozen=True)
-class Clients:
+class Clients(Settings):
     """Who takes part."""
 
     clients: int = 11  # number of clients in the federation
@@ -54,7 +43,7 @@ class Clients:
     kept_broadcasts: int = 1  # broadcasts that the server keeps: a client that missed fewer rounds is sent the change
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "clients", "kept_broadcasts")
+        _check_above_zero(self, "clients", "kept_broadcasts")
         if not 0 <= self.cohort <= self.clients:
             raise ConfigError(
                 f"cohort is {self.cohort}, expected 0 (everybody) to {self.clients}, the number of clients"
@@ -66,7 +55,7 @@ class Clients:
 
 
 @dataclass(frozen=True)
-class LocalTraining:
+class LocalTraining(Settings):
     """What a client does in a round."""
 
     steps: int = 40  # local training steps of a client in a round (tau)
@@ -77,8 +66,7 @@ class LocalTraining:
     label_smoothing: float = 0.0  # share of each training label that is spread evenly over all classes (cross-entropy)
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "steps", "batch")
-        resolve_parts(self)
+        _check_above_zero(self, "steps", "batch")
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(f"label_smoothing is {self.label_smoothing}, expected a share: 0 to less than 1")
         if not 0 <= self.epochs < math.inf:
@@ -86,7 +74,7 @@ class LocalTraining:
 
 
 @dataclass(frozen=True)
-class Computation:
+class Computation(Settings):
     """How rounds are computed and evaluated."""
 
     stack: int = 0  # clients trained at once; 0: as many as fit the device
@@ -98,14 +86,13 @@ class Computation:
     calibrate_on: int = 1000  # training examples that set the batch-norm statistics of the deployed network
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "evaluate_every", "test_batch", "calibrate_on")
+        _check_above_zero(self, "evaluate_every", "test_batch", "calibrate_on")
         if self.stack < 0:
             raise ConfigError(f"stack is {self.stack}, expected 0 (the whole cohort) or a number of clients")
-        check_choices(self)
 
 
 @dataclass(frozen=True)
-class FlowerOptions:
+class FlowerOptions(Settings):
     """When a round over a network closes, and how long it may take; the simulator does not look here."""
 
     quorum: float = 1.0  # share of the cohort whose ballots close a round at once
@@ -118,7 +105,6 @@ class FlowerOptions:
     late_weight: float = 0.5  # weight of a late ballot, for each round of its age: 0.5, 0.25, ...
 
     def __post_init__(self) -> None:
-        _check_numbers(self)
         if not 0 < self.minimum <= self.quorum <= 1:
             raise ConfigError(
                 f"flower.minimum is {self.minimum} and flower.quorum {self.quorum}, "
@@ -139,7 +125,7 @@ class FlowerOptions:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Settings):
     """All but the network, the data and the method."""
 
     seed: int = 0  # all random numbers of the run follow from it
@@ -154,8 +140,7 @@ class Plan:
     secure: Secrecy = field(default=InTheClear(), metadata={"registry": SECRECIES})  # whether the server sees ballots
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "rounds")
-        resolve_parts(self)
+        _check_above_zero(self, "rounds")
 
     @property
     def cohort(self) -> int:

@@ -17,6 +17,7 @@ from fedvote import packed
 from fedvote.core import NO_VOTE
 from fedvote.errors import ConfigError
 from fedvote.randomness import BITS, Key, as_uniform, scramble, shared_random
+from fedvote.settings import Settings
 
 BINARY = (-1, 1)
 TERNARY = (-1, 0, 1)
@@ -24,7 +25,7 @@ Alphabet = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Normalisation(ABC):
+class Normalisation(Settings, ABC):
     """A differentiable, strictly increasing map from all reals onto (-1, 1), with its inverse.
 
     A new one is a subclass with two one-line methods and a line in NORMALISATIONS.

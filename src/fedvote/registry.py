@@ -138,7 +138,13 @@ def cached(function: Function) -> Function:
 @cached
 def type_hints(cls: type) -> Mapping[str, Any]:
     """Field -> type. Looked up once: it takes longer than everything else in reading a configuration."""
-    return types.MappingProxyType(typing.get_type_hints(cls))
+    try:
+        return types.MappingProxyType(typing.get_type_hints(cls))
+    except (NameError, TypeError, SyntaxError, AttributeError) as error:
+        raise ConfigError(
+            f"the types of the fields of {cls.__name__} cannot be looked up ({error}): "
+            "import or define them at the top of the file, outside of TYPE_CHECKING"
+        ) from error
 
 
 def item_of(kind: Any) -> type | None:

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from fedvote.core import Message, State
 from fedvote.errors import ConfigError
+from fedvote.settings import Settings
 
 
 @dataclass(frozen=True)
-class Aggregate(ABC):
+class Aggregate(Settings, ABC):
     """One pure function, with hyperparameters as fields. Rows are finite; weights are clients' shares and sum to 1."""
 
     counts_heads: ClassVar[bool] = False  # whether every client counts once, despite its share

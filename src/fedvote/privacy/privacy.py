@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from fedvote.settings import Settings
+
 
 @dataclass(frozen=True)
-class Privacy:
+class Privacy(Settings):
     """Votes as they are: nothing is blurred, and nothing is promised."""
 
     def blur(self, w_KD: Tensor, start_D: Tensor) -> Tensor:

@@ -72,11 +72,9 @@ class Camps(Reputation):
             raise ConfigError(f"gap is {self.gap}, expected a number above 0")
         if not 0 <= self.clique < 0.5:
             raise ConfigError(f"clique is {self.clique}, expected a share of the clients, from 0 to less than 0.5")
-        given = self.trusted
-        numbers = isinstance(given, (list, tuple)) and all(type(client) is int and client >= 0 for client in given)
-        if not numbers or len(set(given)) < len(given):
-            raise ConfigError(f"trusted is {given!r}, expected a list of different client numbers, such as [0, 1]")
-        object.__setattr__(self, "trusted", tuple(given))
+        if min(self.trusted, default=0) < 0 or len(set(self.trusted)) < len(self.trusted):
+            given = list(self.trusted)
+            raise ConfigError(f"trusted is {given}, expected a list of different client numbers, such as [0, 1]")
 
     @property
     def fewest_for_labels(self) -> int:

@@ -15,6 +15,7 @@ from fedvote.core import State
 from fedvote.packed import Packed, unpack, votes_at
 from fedvote.quantize import Alphabet
 from fedvote.randomness import Key
+from fedvote.settings import Settings
 
 MEMORY = "reputation/"  # prefix of the state tensors that are a rule's memory
 
@@ -68,7 +69,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Reputation(ABC):
+class Reputation(Settings, ABC):
     by_layer: ClassVar[bool] = False  # whether it needs the sizes of the layers
     fewest: ClassVar[int] = 1  # ballots of a round, from which on it can leave out a forged one
 

@@ -15,14 +15,15 @@ from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.plan import FlowerOptions, Plan
-from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files, resolve_parts
+from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files
 from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
+from fedvote.settings import Settings
 from fedvote.training.schedules import Schedule
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Settings):
     name: str = "digits"  # a dataset, hf:NAME, or FILE.py:NAME, a function that returns fedvote.from_arrays(...)
     task: Task | None = None  # what targets are: classification, regression, multi-label; not given: as the data say
     inputs: tuple[str, ...] | None = None  # of hf:NAME: columns of inputs; not given: the image, or all numbers
@@ -33,7 +34,6 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", _absolute_folder(absolute_name(self.name)))
-        resolve_parts(self)
         if (self.inputs or self.target) and not self.name.startswith("hf:"):
             raise ConfigError(f"data.inputs and data.target name columns of hf:NAME, but data.name is {self.name!r}")
         if not 0 <= self.validation < 1:
@@ -47,7 +47,7 @@ def _absolute_folder(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class Inputs(Settings):
     """The inputs of the network, for a server that has no example."""
 
     shape: tuple[int, ...] = ()  # of one input
@@ -71,7 +71,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Settings):
     name: str = "digits-cnn"  # a network, or FILE.py:NAME, a function of an input's shape and the number of classes
     keep_float: tuple[str, ...] | None = None  # layers that stay float, not voted on; not given: the last layer
     vote: tuple[str, ...] = ()  # further weights to vote on, such as attention.in_proj_weight

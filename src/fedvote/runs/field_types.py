@@ -34,13 +34,7 @@ class UnsupportedError(Exception):
 @cached
 def fields_of(cls: type) -> dict[str, tuple[dataclasses.Field[Any], Any]]:
     """Name -> field and type, of a dataclass's settable fields; ConfigError for a type that TOML cannot hold."""
-    try:
-        hints = type_hints(cls)
-    except (NameError, TypeError, SyntaxError, AttributeError) as error:
-        raise ConfigError(
-            f"the types of the fields of {cls.__name__} cannot be looked up ({error}): "
-            "import or define them at the top of the file, outside of TYPE_CHECKING"
-        ) from error
+    hints = type_hints(cls)
     fields = {slot.name: (slot, hints[slot.name]) for slot in dataclasses.fields(cls) if slot.init}
     for name, (slot, kind) in fields.items():
         try:

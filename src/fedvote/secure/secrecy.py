@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fedvote.settings import Settings
+
 
 @dataclass(frozen=True)
-class Secrecy:
+class Secrecy(Settings):
     sums_alone: ClassVar[bool] = False  # whether the server learns no ballot, but the sums of all

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fedvote.contracts import check_choices
 from fedvote.errors import ConfigError
 from fedvote.secure.secrecy import Secrecy
 from fedvote.secure.session import Terms
@@ -26,7 +25,6 @@ class SecureTally(Secrecy):
     count_only: bool = False  # in the simulator: make no masks, and only count the bytes of all messages
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.minimum < 2:
             raise ConfigError(f"secure.minimum is {self.minimum}, expected 2 or more: a tally of one is a ballot")
         if not 0 <= self.threshold <= 1:

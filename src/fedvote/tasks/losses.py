@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fedvote.core import TASKS, Task
 from fedvote.errors import ConfigError
+from fedvote.settings import Settings
 from fedvote.tasks.function_part import class_of
 
 
@@ -23,7 +24,7 @@ def _check_number(name: str, value: float, fits: bool, expected: str) -> None:
 
 
 @dataclass(frozen=True)
-class Loss(ABC):
+class Loss(Settings, ABC):
     """A function of outputs (B, C) and targets, (B,) classes or (B, C) numbers: the mean over the batch."""
 
     tasks: ClassVar[tuple[Task, ...]] = TASKS  # the tasks that it is for

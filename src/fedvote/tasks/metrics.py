@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from fedvote.contracts import check_choices
 from fedvote.core import TASKS, Task
 from fedvote.errors import ConfigError
+from fedvote.settings import Settings
 from fedvote.tasks.function_part import class_of
 
 Average = Literal["macro", "micro"]
 
 
 @dataclass(frozen=True)
-class Metric(ABC):
+class Metric(Settings, ABC):
     """A function of all outputs (n, C) and targets, (n,) classes or (n, C) numbers: one number."""
 
     tasks: ClassVar[tuple[Task, ...]] = TASKS  # the tasks that it is for
@@ -64,9 +64,6 @@ class F1(Metric):
 
     tasks = ("classification", "multi-label")
     average: Average = "macro"  # the mean over classes; or "micro": of all decisions together
-
-    def __post_init__(self) -> None:
-        check_choices(self)
 
     def __call__(self, outputs_NC: Tensor, targets_N: Tensor) -> float:
         found_NC, true_NC = decisions(outputs_NC, targets_N)

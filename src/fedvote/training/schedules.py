@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedvote.errors import ConfigError
+from fedvote.settings import Settings
 
 
 @dataclass(frozen=True)
-class Schedule(ABC):
+class Schedule(Settings, ABC):
     """A factor for each round."""
 
     depends_on_rounds: ClassVar[bool] = True  # whether the factor of a round depends on the number of rounds

@@ -17,10 +17,11 @@ from fedvote.contracts import form, kind, refuse
 from fedvote.core import Batches
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key, as_uniform, random_rows
+from fedvote.settings import Settings
 
 
 @dataclass(frozen=True)
-class Augmentation(ABC):
+class Augmentation(Settings, ABC):
     """A random change of inputs that keeps their label."""
 
     draws: ClassVar[int] = 1  # random numbers for each example

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedvote.core import Dataset
+from fedvote.settings import Settings
 
 
 @dataclass(frozen=True)
-class Partition(ABC):
+class Partition(Settings, ABC):
     """Fields are hyperparameters. All randomness comes from the generator passed to `split`."""
 
     @abstractmethod
