@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def test_a_method_keeps_what_is_set_for_it(tmp_path: Path) -> None:
     assert read(str(same.folder / "config.toml")).method == read("quickstart").method
 
 
-def judged(accuracy: float, lost: bool = False) -> dict[str, Any]:
+def judged(accuracy: float | None, lost: bool = False) -> dict[str, Any]:
     """The record of a round of two clients."""
     others = dict.fromkeys(("accuracy_calibrated", "accuracy_float", "loss"), 0.5)
     sent = {"clients": [0, 1], "uplink_bytes": 9, "downlink_bytes": 5}
@@ -66,6 +67,21 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     save(done, tmp_path / "sweep.json")
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert table["best"] == ["method.lr=0.2"] and [row["seeds"] for row in table["over_seeds"]] == [2, 2]
+
+
+def test_a_metric_that_is_no_number_is_null_in_the_table(tmp_path: Path) -> None:
+    def point(seed: int, accuracy: float | None) -> Point:
+        return Point(("method.lr=9", f"seed={seed}"), tmp_path, [{**judged(accuracy), "loss": math.inf}], PLAIN)
+
+    save([point(0, None), point(1, 0.5)], tmp_path / "sweep.json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    table = json.loads((tmp_path / "sweep.json").read_text(), parse_constant=refuse)
+    (over_seeds,) = table["over_seeds"]
+    assert (over_seeds["accuracy"], over_seeds["deviation"]) == (None, None)
+    assert [(row["accuracy"], row["loss"]) for row in table["runs"]] == [(None, None), (0.5, None)]
 
 
 def test_each_method_is_compared_at_its_best(tmp_path: Path) -> None:

@@ -26,4 +26,6 @@ def without_nan(value: Any) -> Any:
     """NaN and infinities become None: JSON has neither."""
     if isinstance(value, Mapping):
         return {name: without_nan(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(without_nan, value))
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,6 +18,7 @@ from fedvote.errors import ConfigError
 from fedvote.runs.config import Config, read
 from fedvote.runs.environment import provenance
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.json_table import without_nan
 from fedvote.runs.progress import traffic_text, watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table
@@ -154,6 +155,8 @@ class Mean:
 
     @property
     def deviation(self) -> float:
+        if math.isnan(self.quality):  # Python 3.11 has no deviation of NaN
+            return math.nan
         return statistics.stdev(self.qualities) if len(self.qualities) > 1 else 0.0
 
     @property
@@ -256,4 +259,4 @@ def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
     made_by = provenance(find_device(device), (point.config.seed for point in done))
     chosen = {"best": list(best(done).settings), "best_of_each": [list(mean.settings) for mean in best_of_each(done)]}
     table = {**made_by, **chosen, "over_seeds": over_seeds, "runs": rows}
-    write(file, json.dumps(table, indent=2) + "\n")
+    write(file, json.dumps(without_nan(table), indent=2, allow_nan=False) + "\n")
