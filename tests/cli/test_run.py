@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fedvote.runs.checkpoint import load_snapshot
+import pytest
+
+from fedvote.rounds.snapshot import Snapshot
+from fedvote.runs.checkpoint import load_snapshot, save_snapshot
+from fedvote.runs.folder import RunFolder
+from fedvote.runs.metrics_file import append_record
 from tests.cli.command import SMALL, Command, contents
 from tests.toy import assert_same
 
@@ -48,6 +53,29 @@ def test_the_written_configuration_runs_again_to_the_same_bits(fedvote: Command,
     assert (first / "config.toml").read_bytes() == (tmp_path / "again" / "config.toml").read_bytes()
     a, b = (load_snapshot(folder / "checkpoint.safetensors") for folder in (first, tmp_path / "again"))
     assert_same(a.state, b.state)
+
+
+@pytest.mark.parametrize(("checkpoints", "start"), [((1, 2), ""), ((1,), " after round 1, its last checkpoint,")])
+def test_a_stopped_run_says_from_which_round_it_resumes(
+    checkpoints: tuple[int, ...], start: str, fedvote: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(folder: RunFolder, snapshot: Snapshot) -> None:
+        if snapshot.round == 3:
+            raise KeyboardInterrupt
+        append_record(folder.metrics_file, snapshot.record)
+
+    def save(folder: RunFolder, snapshot: Snapshot) -> None:
+        if snapshot.round in checkpoints:
+            save_snapshot(folder.checkpoint_file, snapshot)
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(RunFolder, "add", add)
+        stopped.setattr(RunFolder, "save", save)
+        outcome = fedvote("run", *SMALL, "--set", "rounds=4", "--out", "run")
+    said = f"stopped after round 2 of 4; resume{start} with: fedvote run --resume --out run"
+    assert (outcome.code, outcome.err.splitlines()[-1]) == (130, said)
+    resumed = fedvote("run", "--resume", "--out", "run", "--device", "cpu")
+    assert resumed.err.startswith(f"round {checkpoints[-1] + 1}/4")
 
 
 def test_a_finished_run_is_resumed_without_harm(fedvote: Command, tmp_path: Path) -> None:

@@ -135,8 +135,14 @@ def test_kept_broadcasts_that_no_round_can_have_made_are_refused(
 def test_a_record_that_is_none_is_one_sentence(record: str, finished: Path, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     save_file(load_file(finished / "checkpoint.safetensors"), path, {"round": "2", "record": record})
-    with pytest.raises(ConfigError, match=r"checkpoint\.safetensors is damaged"):
+    advice = "restore it from a copy; if there is none, start the run again in another folder"
+    with pytest.raises(ConfigError, match=rf"checkpoint\.safetensors is damaged or cannot be read \(.*\): {advice}$"):
         load_snapshot(path)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_snapshot(tmp_path)  # a folder
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "3", "null", "[" * 100_000, "\xff"])

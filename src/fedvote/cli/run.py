@@ -12,6 +12,7 @@ from fedvote.cli.options import Device, Settings, Trust
 
 if TYPE_CHECKING:
     from fedvote.method import Method
+    from fedvote.runs.folder import RunFolder
 
 
 def run(
@@ -68,11 +69,18 @@ def run(
         for snapshot in watch(snapshots, config.rounds, done, sent):
             done = snapshot.round
     except KeyboardInterrupt:
-        advice = f"; resume with: fedvote run --resume --out {folder.path}" if folder.config() else ""
-        typer.echo(f"stopped after round {done} of {config.rounds}{advice}", err=True)
+        typer.echo(_stopped(folder, done, config.rounds), err=True)
         raise typer.Exit(130) from None
     if _conclude(folder.path, write_report([folder.path], folder.path / "report.html"), config.method):
         raise typer.Exit(1)
+
+
+def _stopped(folder: RunFolder, done: int, rounds: int) -> str:
+    """Where a run was stopped, and how to go on."""
+    kept = folder.rounds_done()  # not every round has a checkpoint; the last may have one and not be shown yet
+    start = "" if kept >= done else f" after round {kept}, its last checkpoint,"
+    advice = f"; resume{start} with: fedvote run --resume --out {folder.path}" if folder.config() else ""
+    return f"stopped after round {max(done, kept)} of {rounds}{advice}"
 
 
 def _conclude(path: Path, page: Path, method: Method) -> bool:

@@ -82,7 +82,7 @@ def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> No
     except (ValueError, WireError) as error:
         raise ConfigError(
             f"{path} is not of this run, is of another version of fedvote, or is damaged ({error}): "
-            "restore it, resume the run with that version, or delete it and start the run again"
+            "restore it from a copy, resume the run with that version, or start the run again in another folder"
         ) from error
 
 
@@ -109,5 +109,8 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, "pt") as file:
             yield file
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is damaged ({error}): delete it and start the run again") from error
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{path} is damaged or cannot be read ({error}): restore it from a copy; if there is none, start the run "
+            "again in another folder"
+        ) from error

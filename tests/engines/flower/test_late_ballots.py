@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from fedvote.engines.flower.late_ballots import LateBallots
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, WireError
 from fedvote.methods import FedVote
 from fedvote.methods.late_votes import LateVotes, with_late
 from fedvote.packed import pack
@@ -86,11 +87,22 @@ def test_a_late_ballot_adds_what_its_client_learned_to_this_rounds_broadcast() -
     assert torch.allclose(found, torch.tensor([2 / 2.5, 0.5 * moved / 2.5, (-2 + 0.5) / 2.5]))
 
 
-def test_only_as_many_rounds_as_needed_are_kept() -> None:
-    class Closed:
-        def __init__(self, number: int):
-            self.number = number
+class Closed:
+    def __init__(self, number: int):
+        self.number = number
 
+
+def test_a_server_that_was_restarted_says_that_it_no_longer_has_the_round() -> None:
+    now: Any = Closed(6)
+    cast = LateBallots(FlowerOptions(late_rounds=2)).caster(now)
+    assert cast is not None
+    with pytest.raises(WireError, match=r"^a ballot of round 5, which this server no longer has: it was restarted"):
+        cast(b"", 0, 5)
+    with pytest.raises(WireError, match=r"^a ballot 3 rounds late, expected 2 at most$"):
+        cast(b"", 0, 3)
+
+
+def test_only_as_many_rounds_as_needed_are_kept() -> None:
     late = LateBallots(FlowerOptions(late_rounds=2))
     for number_ in range(1, 9):
         late.closed(Closed(number_), set())  # type: ignore[arg-type]

@@ -24,8 +24,10 @@ class LateBallots:
 
         def cast(frame: bytes, client: int, number: int) -> float:
             age = now.number - number
-            if number not in self.rounds:
+            if age > self.rules.late_rounds:
                 raise WireError(f"a ballot {age} rounds late, expected {self.rules.late_rounds} at most")
+            if number not in self.rounds:  # rounds are kept in memory alone
+                raise WireError(f"a ballot of round {number}, which this server no longer has: it was restarted since")
             earlier, voted = self.rounds[number]
             if client in voted:
                 raise WireError(f"client {client} has voted in round {number} already")
