@@ -110,7 +110,7 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
 
 def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
     """Refuse an account of tallies where the server sees more."""
-    if not isinstance(secure, SecureTally):
+    if not secure.sums_alone:
         raise ConfigError(
             "method.privacy accounts for tallies, but the server sees each ballot: set secure.name = tally as well"
         )

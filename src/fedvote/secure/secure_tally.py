@@ -38,5 +38,4 @@ class SecureTally(Secrecy):
         return Terms(run, count, largest, self.neighbours, self.threshold, self.minimum, configuration)
 
     def rounds_privately(self, between_machines: bool) -> bool:
-        """Whether clients round by numbers that nobody else can draw."""
         return self.rounding == "private" or (self.rounding == "auto" and between_machines)

@@ -13,7 +13,6 @@ from fedvote.federation import Federation
 from fedvote.network.network import Network
 from fedvote.rounds import BallotBox, Closed, Round
 from fedvote.rounds.snapshot import Snapshot
-from fedvote.secure import SecureTally
 from fedvote.secure.server_steps import MaskedTally
 from fedvote.system.device import repeatable
 from fedvote.wire import frames
@@ -54,7 +53,7 @@ class ServerRound:
     def secret(self, client: int) -> bytes:
         """The secret that the server shares with this client alone; empty if the client rounds by its own numbers."""
         secure = self.federation.plan.secure
-        private = isinstance(secure, SecureTally) and secure.rounds_privately(between_machines=True)
+        private = secure.rounds_privately(between_machines=True)
         return b"" if private else self.round.key.of(client).secret
 
     def opening(self, client: int) -> bytes:

@@ -41,7 +41,7 @@ RECORD, KEY, LISTS = "secure-tally", "key", "answered"
 
 def rounding_secret(secure: Secrecy, given: bytes) -> bytes:
     """The secret that a client rounds by: its own of this turn, or the one that the server gave it."""
-    private = isinstance(secure, SecureTally) and secure.rounds_privately(between_machines=True)
+    private = secure.rounds_privately(between_machines=True)
     return os.urandom(SECRET_BYTES) if private else given
 
 

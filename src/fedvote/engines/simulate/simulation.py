@@ -176,7 +176,7 @@ class Simulation:
 
         def turn(clients: Sequence[int], idle: bool = False) -> None:
             keys = [federation.key(key.round, client) for client in clients]
-            if isinstance(secure, SecureTally) and secure.rounds_privately(between_machines=False):
+            if secure.rounds_privately(between_machines=False):
                 keys = [private(key) for key in keys]
             own = {name: values[clients] for name, values in memory.items()}
             outgoing, own = round.train(down, federation.batches(train, keys, idle, orders), own, keys)
