@@ -17,6 +17,8 @@ from fedvote.method import AllAtOnce, Merge, Method
 from fedvote.methods import Eden, FedPAQ, FetchSGD
 from fedvote.network.network import Network
 from fedvote.randomness import Key
+from fedvote.rounds import BallotBox, Round
+from fedvote.wire import stacked
 from tests.toy import (
     CLIENTS,
     Federation,
@@ -24,6 +26,7 @@ from tests.toy import (
     batches,
     clients_turn,
     close_round,
+    delivered,
     keys,
     memory,
     open_round,
@@ -144,7 +147,10 @@ def test_noise_that_leaves_too_few_clients_for_a_rule_costs_a_round_and_not_the_
     assert_same(closed.state, state)
     assert closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3, 4]
     four = {m: frames[m] for m in range(4)}
-    closed = close_round(method, network, state, four, Key(0, 1), asked=5)  # nor can somebody by sending nothing
+    round = Round(method, network, Key(0, 1))
+    box = BallotBox(round, state, 5)  # nor can somebody by sending nothing
+    box.put(stacked(list(delivered(round, state, four).values())), list(four))
+    closed = box.close()
     assert_same(closed.state, state)
     assert closed.counted == [] and sorted(closed.refused) == [0, 1, 2, 3]
     with pytest.raises(ConfigError, match="4"):  # nobody's noise: the configuration asks for what cannot be

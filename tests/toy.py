@@ -114,10 +114,9 @@ def close_round(
     state: State,
     frames: Mapping[int, bytes],
     key: Key,
-    asked: int | None = None,
 ) -> Closed:
     round = Round(method, network, key)
-    return round.close(state, delivered(round, state, frames), asked)
+    return round.close(state, delivered(round, state, frames))
 
 
 def hostile_turn(

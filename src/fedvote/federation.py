@@ -167,13 +167,22 @@ class Federation:
     def start(self) -> Snapshot:
         """The snapshot before round 1."""
         with repeatable():
-            network = self.network.to(self.device)
-            fresh = contracts.tensors(self.method, "memory", self.method.memory(network))
+            fresh = contracts.tensors(self.method, "memory", self.method.memory(self.network.to(self.device)))
             memory = {name: value.expand(len(self.owned), *value.shape).clone() for name, value in fresh.items()}
+        return Snapshot(0, self.start_state(), memory)
+
+    def start_state(self) -> State:
+        """The server's state before round 1."""
+        with repeatable():
+            network = self.network.to(self.device)
             state = contracts.tensors(self.method, "init", self.method.init(network, len(self.owned)))
             contracts.models(self.method, self.method.models(state), network.D, network.F)
-            keeps = self.plan.federation.kept_broadcasts > 1 and self.method.wire(network).keeps_broadcast
-            return Snapshot(0, state | (held.nobody(len(self.owned)) if keeps else {}), memory)
+            return state | (held.nobody(len(self.owned)) if self.keeps_earlier else {})
+
+    @property
+    def keeps_earlier(self) -> bool:
+        """Whether the state has broadcasts of rounds before the last, for clients that missed some."""
+        return self.plan.federation.kept_broadcasts > 1 and self.method.wire(self.network).keeps_broadcast
 
     def summary(self) -> Summary:
         """Every layer with its shape, what happens to it, and its bits; print it."""

@@ -14,6 +14,8 @@ from fedvote.codecs.tallies import Tallies
 from fedvote.core import Codec, Length
 from fedvote.errors import UnwritableError, WireError
 
+FINEST = 2**14 - 1  # the largest limit: a number plus the limit fits int16
+
 
 @dataclass(frozen=True)
 class Signed(Codec):

@@ -10,10 +10,11 @@ import torch
 
 from fedvote.aggregate import AGGREGATES, Aggregate, Mean
 from fedvote.codecs import Float32, Signed
+from fedvote.codecs.signed import FINEST
 from fedvote.core import Batches, Codec, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.fixed_point import FINEST, MeanLevel, to_levels
+from fedvote.methods.fixed_point import MeanLevel, to_levels
 from fedvote.methods.frozen_weights import TRAINS, mark_of, with_frozen, without_frozen
 from fedvote.methods.rounded_broadcast import RoundedBroadcast
 from fedvote.methods.update import FloatWire, move

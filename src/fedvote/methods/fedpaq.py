@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fedvote.codecs import EntropyVotes, Float32, Signed
+from fedvote.codecs.signed import FINEST
 from fedvote.codecs.vote_contexts import by_random_number
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
@@ -37,8 +38,6 @@ from fedvote.quantize import TERNARY
 from fedvote.randomness import Key, as_uniform, shared_random
 from fedvote.wire import Codecs, Coding, Wire
 
-MOST_LEVELS = 2**14 - 1  # the codec holds 2 s + 1 whole numbers
-
 
 @dataclass(frozen=True)
 class FedPAQ(RoundedBroadcast):
@@ -50,8 +49,8 @@ class FedPAQ(RoundedBroadcast):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.levels <= MOST_LEVELS:
-            raise ConfigError(f"levels is {self.levels}, expected 1 to {MOST_LEVELS}; the paper has 1")
+        if not 1 <= self.levels <= FINEST:
+            raise ConfigError(f"levels is {self.levels}, expected 1 to {FINEST}; the paper has 1")
         if self.bucket < 0:
             raise ConfigError(f"bucket is {self.bucket}, expected 0 (one norm for all weights) or a number of weights")
         if not 0 <= self.clip < math.inf:

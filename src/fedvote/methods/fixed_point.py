@@ -16,8 +16,6 @@ from fedvote.codecs.signed import whole_numbers
 from fedvote.core import Message, State
 from fedvote.method import Merge
 
-FINEST = 2**14 - 1  # s: the most levels that the codec of signed whole numbers takes
-
 
 def to_levels(x: Tensor, clip: float, levels: int) -> Tensor:
     """The nearest of 2 s + 1 levels."""

@@ -129,5 +129,5 @@ def judged(
 def _ones_if_equal(weights_K: Tensor) -> Tensor:
     """0 and 1 if all positive weights are equal, so that tallies are whole numbers; otherwise the weights."""
     counted_K = weights_K > 0
-    equal = bool((weights_K[counted_K] == weights_K.max()).all()) and bool((weights_K >= 0).all())
+    equal = bool((weights_K[counted_K] == weights_K.max()).all())
     return counted_K.to(weights_K.dtype) if equal else weights_K

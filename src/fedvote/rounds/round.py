@@ -82,10 +82,9 @@ class Round:
         """Upper bound, in bytes, on a valid message of any client in any round."""
         return most_bytes(self.wire.up(self.method.broadcast(state), Key(0, 1, 0)))
 
-    def close(self, state: State, deliveries: Mapping[int, Delivery], asked: int | None = None) -> Closed:
-        """Merge the deliveries that were not refused, all at once. `asked`: as for `BallotBox`."""
-        box = BallotBox(self, state, asked or len(deliveries))
-        refused = {client: f"client {client}: {d.refusal}" for client, d in sorted(deliveries.items()) if d.refusal}
+    def close(self, state: State, deliveries: Mapping[int, Delivery]) -> Closed:
+        """Merge the deliveries that were not refused, all at once."""
+        box, refused = BallotBox(self, state, len(deliveries)), refusals(deliveries)
         if counted := [client for client in sorted(deliveries) if client not in refused]:
             box.put(stacked([deliveries[client] for client in counted]), counted)
         closed = box.close()
@@ -153,6 +152,11 @@ class Round:
         common = self.wire.summed if self.sums_alone else self.wire.up(down, self.key)
         contracts.codecs(self.wire, "up", common)
         return lambda _: common
+
+
+def refusals(deliveries: Mapping[int, Delivery]) -> dict[int, str]:
+    """Client -> why its message does not count, of those that were refused."""
+    return {client: f"client {client}: {d.refusal}" for client, d in sorted(deliveries.items()) if d.refusal}
 
 
 class BallotBox:

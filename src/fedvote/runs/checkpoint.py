@@ -62,13 +62,11 @@ def check_snapshot(path: Path, snapshot: Snapshot, federation: Federation) -> No
     round, state = Round(method, network, federation.key(snapshot.round + 1)), snapshot.to(federation.device).state
     try:
         with repeatable():
-            expected = method.init(network, clients)
+            expected = federation.start_state()
             if any(name.startswith(HELD) for name in state):
                 expected = expected | {HELD + name: value for name, value in method.broadcast(expected).items()}
-            keeps_earlier = federation.plan.federation.kept_broadcasts > 1 and round.wire.keeps_broadcast
-            expected = expected | (held.nobody(clients) if keeps_earlier else {})
-            _check_tensors(held.without_earlier(state) if keeps_earlier else state, _types(expected))
-            for earlier in held.checked(state, snapshot.round) if keeps_earlier else ():
+            _check_tensors(held.without_earlier(state) if federation.keeps_earlier else state, _types(expected))
+            for earlier in held.checked(state, snapshot.round) if federation.keeps_earlier else ():
                 _check_tensors(earlier, _types(held.last(state)))
                 round.wire.unmoved(earlier)
             if snapshot.memory:  # over a network, clients keep it

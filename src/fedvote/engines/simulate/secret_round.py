@@ -13,7 +13,7 @@ from fedvote.core import State
 from fedvote.errors import WireError
 from fedvote.federation import Federation
 from fedvote.randomness import Key
-from fedvote.rounds import BallotBox, Closed, Round
+from fedvote.rounds import BallotBox, Closed, Round, refusals
 from fedvote.secure import SecureTally
 from fedvote.secure.broadcast_hash import hash_of
 from fedvote.secure.in_process import KEY_MESSAGE_BYTES, Sent, bytes_of, key_pair, nonce, seeded, tally
@@ -32,7 +32,7 @@ def close_unseen(
     federation: Federation, secure: SecureTally, round: Round, state: State, deliveries: Mapping[int, Delivery]
 ) -> tuple[Closed, Sent]:
     """Close a round whose server learns the tally of the deliveries that are ballots, and no delivery."""
-    refused = {client: f"client {client}: {d.refusal}" for client, d in sorted(deliveries.items()) if d.refusal}
+    refused = refusals(deliveries)
     voters = [client for client in sorted(deliveries) if client not in refused]
     codecs, box = round.wire.summed, BallotBox(round, state, len(deliveries))
     terms = secure.terms(f"simulated {federation.plan.seed}", codecs)
