@@ -165,12 +165,12 @@ class Codec(ABC):
 
     @property
     def largest(self) -> int:
-        """Of the whole numbers that values become; 0: values are no whole numbers that can be added up."""
+        """The largest number that `to_whole_numbers` returns; 0: these values cannot be summed."""
         return 0
 
     @property
-    def sums(self) -> int:
-        """S: whole numbers that one value becomes."""
+    def numbers_per_value(self) -> int:
+        """S: how many whole numbers represent one value."""
         return 1
 
     def to_whole_numbers(self, x: Tensor) -> Tensor:

@@ -89,10 +89,10 @@ def check_secrecy(plan: Plan, method: Method, network: Network, between_machines
         Merge.add_sums
     ):
         why = f"{name} needs each message: its merge has no add_sums"
-    elif merge.draws_for_clients and private:
+    elif merge.setting_without_draws and private:
         why = (
             f"{name} with these settings draws the numbers by which clients round, which stay with them: "
-            f"set {merge.draws_for_clients}, or secure.rounding = seed"
+            f"set {merge.setting_without_draws}, or secure.rounding = seed"
         )
     elif plan.attack.draws and private:
         why = f"attack {attack} needs the numbers by which others round: set secure.rounding = seed"

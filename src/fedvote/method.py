@@ -34,7 +34,8 @@ def layerwise(objective: Objective) -> Objective:
 class Merge(ABC):
     """A fold over the messages of a round that ends in the next state. It need not keep the messages."""
 
-    draws_for_clients: str = ""  # if it draws the numbers by which clients round: the setting with which it need not
+    setting_without_draws: str = ""
+    """The setting that avoids drawing clients' rounding numbers on the server; empty: the merge does not draw them."""
 
     @abstractmethod
     def add(self, ups: Message, clients: Sequence[int]) -> None:

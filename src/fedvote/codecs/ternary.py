@@ -32,7 +32,7 @@ class Ternary(Codec):
         return 1
 
     @property
-    def sums(self) -> int:
+    def numbers_per_value(self) -> int:
         return 2
 
     def to_whole_numbers(self, x: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class Count(Merge):
 
     def __init__(self, method: FedVote, state: State, key: Key):
         self._method, self._state, self._key = method, state, key
-        self.draws_for_clients = "method.counts = votes" if method.counts == "changes" else ""
+        self.setting_without_draws = "method.counts = votes" if method.counts == "changes" else ""
         N, D, device = len(state["vote_weight"]), len(state["level"]), state["level"].device
         self._counter = Counter(D, method.alphabet, N) if device.type == "cpu" else None
         self._tally_VD = torch.zeros((len(method.alphabet), 1), device=device)  # of ballots outside the counter

@@ -11,7 +11,8 @@ from torch import Tensor
 from fedvote.packed import Alphabet, Packed, plain
 
 FIRST = 64  # ballots for which room is made at the beginning; it doubles
-IN_MEMORY = 2**29  # bytes of ballots; what exceeds them is on disk
+IN_MEMORY = 2**29
+"""Largest shelf in memory, in bytes; a larger one moves to a file as a whole."""
 
 
 class Shelf:

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 FEWEST = 3  # ballots in the smallest camp: the spread of fewer is meaningless
-FAR = 2.5  # gaps above the lowest majority, where a ballot is left out even if its neighbours are close
+FAR = 2.5
+"""A ballot this many required gaps above the lowest majority is left out, even without a gap beside it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,8 @@ from fedvote.randomness import Key, as_uniform, shared_random_at
 from fedvote.reputation.reputation import Ballots
 from fedvote.reputation.row_products import in_blocks, row_products
 
-POWERS = (0, 1)  # of the length t of a jump, in the two measures of innovations: their number, and their length
+POWERS = (0, 1)
+"""Exponents of jump length t: the sum of t^0 counts innovations, the sum of t^1 adds up their lengths."""
 LARGEST = 2**21  # weights in a part: larger layers are cut into several
 SAMPLE = {"cpu": 2**17, "cuda": 2**20}  # weights of a part that are looked at, by the kind of device
 RUN = 2**10  # neighbouring weights that are sampled together

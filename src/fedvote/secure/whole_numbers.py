@@ -12,7 +12,7 @@ from fedvote.wire import Codecs
 
 def count_of(codecs: Codecs) -> int:
     """Whole numbers in a message."""
-    return sum(codec.sums * codec.count for codec in codecs.values())
+    return sum(codec.numbers_per_value * codec.count for codec in codecs.values())
 
 
 def largest_of(codecs: Codecs) -> int:
@@ -29,8 +29,11 @@ def to_vector(message: Message, codecs: Codecs) -> Tensor:
 
 def to_sums(numbers_n: Tensor, codecs: Codecs, clients: int) -> Message:
     """Sums over clients by name, each (S, count); WireError for sums that so many messages cannot have."""
-    parts = numbers_n.split([codec.sums * codec.count for codec in codecs.values()])
-    sums = {name: part.view(codec.sums, codec.count) for (name, codec), part in zip(codecs.items(), parts, strict=True)}
+    parts = numbers_n.split([codec.numbers_per_value * codec.count for codec in codecs.values()])
+    sums = {
+        name: part.view(codec.numbers_per_value, codec.count)
+        for (name, codec), part in zip(codecs.items(), parts, strict=True)
+    }
     for name, codec in codecs.items():
         most = int(sums[name].sum(0).max()) if codec.count else 0
         if most > clients * codec.largest:
