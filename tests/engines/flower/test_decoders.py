@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from multiprocessing import active_children
 
 import pytest
 import torch
@@ -71,6 +72,33 @@ def test_other_processes_decode_the_same_and_refuse_the_same(monkeypatch: pytest
             with pytest.raises(WireError, match="the checksum does not match"):
                 each(broken, 1)
         assert_same(reader(sent[3], 3).message, here(sent[3], 3).message)  # one that nobody announced
+
+
+def test_a_process_that_dies_costs_no_ballot_and_the_next_round_has_a_new_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoders, "WORTH_IT", 0)
+    round, state, sent = opened(FedVote())
+    announced = [(frame, client) for client, frame in enumerate(sent)]
+    others = set(active_children())
+    with closing(Decoders(2)) as pool:
+        here, reader = Decoders(1).reader(round, state), pool.reader(round, state)
+
+        def read(client: int) -> None:
+            assert_same(reader(sent[client], client).message, here(sent[client], client).message)
+
+        reader.ahead(announced[:2])
+        read(0)
+        dying = set(active_children()) - others
+        for child in dying:
+            child.kill()
+            child.join()
+        reader.ahead(announced[2:])
+        for client in (4, 1, 3, 2):
+            read(client)
+        reader = pool.reader(round, state)
+        reader.ahead(announced)
+        for client in range(K):
+            read(client)
+        assert len(dying) == len(set(active_children()) - others) == 2
 
 
 def test_rules_that_keep_ballots_keep_a_bit_a_vote() -> None:

@@ -2,6 +2,9 @@
 
 The entropy coder holds Python's global lock, so threads would take turns. A process reads the round from a file, once,
 and is then sent frames and returns messages. Small ballots are decoded here: sending them takes longer.
+
+A process may die, for example if the system is short of memory: then the pool takes no work. The rest of the round is
+decoded here, and the next round starts a new pool.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 """A message as numpy's arrays: torch would pass its tensors through shared memory, a file for each."""
 
 WORTH_IT = 2**17  # weights of a network, from which on a process is faster
+FAILURES = (BrokenProcessPool, OSError)  # a process has died, did not start, or cannot read the round
 
 
 class Decoders:
@@ -42,6 +47,8 @@ class Decoders:
 
     def reader(self, round: Round, state: State) -> Reader:
         """A reader of the round's ballots."""
+        if self._pool is not None and not _works(self._pool):
+            self.close()
         here = round.network.start.voted.device.type != "cpu" or round.network.D < WORTH_IT or self.processes < 2
         return Reader(round, state, None if here else self._submitter(round, state), 2 * self.processes)
 
@@ -53,16 +60,19 @@ class Decoders:
         self._pool = self._folder = None
 
     def _submitter(self, round: Round, state: State) -> Callable[[bytes, int], Future[Arrays | str]]:
-        if self._pool is None or self._folder is None:
-            spawn = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
-            self._pool = ProcessPoolExecutor(self.processes, spawn, initializer=_start)
+        if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="fedvote-round-")
         file = Path(self._folder.name) / f"round-{round.key.round}"
         for old in file.parent.iterdir():
             old.unlink()
         torch.save((round, without_held(state)), file)
-        pool = self._pool
-        return lambda frame, client: pool.submit(_read, str(file), frame, client)
+        return lambda frame, client: self._started_pool().submit(_read, str(file), frame, client)
+
+    def _started_pool(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            spawn = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
+            self._pool = ProcessPoolExecutor(self.processes, spawn, initializer=_start)
+        return self._pool
 
 
 class Reader:
@@ -89,21 +99,42 @@ class Reader:
     def __call__(self, frame: bytes, client: int) -> Delivery:
         self._announced.pop((client, frame), None)
         started = self._started.pop((client, frame), None)
-        if started is None:
+        outcome = None if started is None else self._outcome(started)
+        if outcome is None:
             with repeatable():
                 return self._round.read_ballot(self._state, frame, client)
-        outcome = started.result()
-        self._start()
         if isinstance(outcome, str):
             raise WireError(outcome)
         return Delivery({name: torch.from_numpy(value) for name, value in outcome.items()}, 0, [len(frame)])
+
+    def _outcome(self, started: Future[Arrays | str]) -> Arrays | str | None:
+        """The ballot that a process has read, or the reason why it is none; None if the process failed."""
+        try:
+            outcome = started.result()
+        except FAILURES:
+            self._submit = None
+            return None
+        self._start()
+        return outcome
 
     def _start(self) -> None:
         """Start as many announced ballots as may be under way: their results take memory."""
         while self._submit is not None and self._announced and len(self._started) < self._most:
             client, frame = next(iter(self._announced))
-            del self._announced[client, frame]
-            self._started[client, frame] = self._submit(frame, client)
+            try:
+                self._started[client, frame] = self._submit(frame, client)
+            except FAILURES:
+                self._submit = None
+            else:
+                del self._announced[client, frame]
+
+
+def _works(pool: ProcessPoolExecutor) -> bool:
+    try:
+        pool.submit(int)  # a pool that lost a process refuses all work
+    except FAILURES:
+        return False
+    return True
 
 
 def _start() -> None:
