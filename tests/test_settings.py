@@ -11,9 +11,11 @@ import pytest
 
 import fedvote
 from fedvote.aggregate import AGGREGATES, Krum
+from fedvote.attacks import ATTACKS
 from fedvote.data.augment import AUGMENTATIONS
 from fedvote.data.partition import PARTITIONS, Dirichlet
 from fedvote.errors import ConfigError
+from fedvote.influence import INFLUENCES
 from fedvote.methods import METHODS
 from fedvote.plan import FlowerOptions
 from fedvote.privacy import PRIVACIES
@@ -27,8 +29,8 @@ from fedvote.tasks.metrics import F1, METRICS
 from fedvote.training.schedules import SCHEDULES, Steps
 
 REGISTRIES: list[dict[str, Any]] = [
-    AGGREGATES, AUGMENTATIONS, LOSSES, METHODS, METRICS, NORMALISATIONS, PARTITIONS, PRIVACIES, REPUTATIONS,
-    SCHEDULES, SECRECIES,
+    AGGREGATES, ATTACKS, AUGMENTATIONS, INFLUENCES, LOSSES, METHODS, METRICS, NORMALISATIONS, PARTITIONS, PRIVACIES,
+    REPUTATIONS, SCHEDULES, SECRECIES,
 ]  # fmt: skip
 PARTS = sorted({part for registry in REGISTRIES for part in registry.values()}, key=lambda part: part.__name__)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-import typing
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from torch import Tensor
 
 from fedvote.core import Examples, Message, Weights
 from fedvote.errors import ConfigError
-from fedvote.registry import cached, type_hints
+from fedvote.registry import cached
 
 
 def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
@@ -146,12 +145,3 @@ def examples(part: object, given: Any, clean: Examples, classes: int) -> None:
     if given.x.shape != clean.x.shape or given.x.dtype != clean.x.dtype:
         refuse(part, "poison_examples", f"inputs as {form(given.x)}", form(clean.x))
     labels(part, given.y, clean.y, classes, "poison_examples")
-
-
-def check_choices(part: Any) -> None:
-    """Raise ConfigError if a field declared as Literal or bool has another value than its choices."""
-    for name, kind in type_hints(type(part)).items():
-        if typing.get_origin(kind) is Literal and getattr(part, name) not in (choices := typing.get_args(kind)):
-            raise ConfigError(f"{name} is {getattr(part, name)!r}, expected one of: {', '.join(map(str, choices))}")
-        if kind is bool and not isinstance(getattr(part, name), bool):  # the string "false" would count as true
-            raise ConfigError(f"{name} is {getattr(part, name)!r}, expected True or False")

@@ -74,7 +74,7 @@ def test_a_key_is_not_named_twice(setting: str) -> None:
 
 
 def test_in_a_program_a_part_names_its_field() -> None:
-    with pytest.raises(ConfigError, match=r"^share is 2, expected a number above 0"):
+    with pytest.raises(ConfigError, match=r"^share is 2.0, expected a number above 0"):
         Layer(share=2)
 
 

@@ -36,7 +36,6 @@ class ALittleIsEnough(Attack):
     z: float | None = None  # deviations from the mean; not given: from the formula
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.z is not None and not 0 <= self.z < math.inf:
             raise ConfigError(f"z is {self.z}, expected a finite number from 0 on; leave it out to have it computed")
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from fedvote.core import Examples, Message
 from fedvote.errors import ConfigError
 from fedvote.randomness import SERVER, Key
-from fedvote.registry import resolve_parts
+from fedvote.settings import Settings
 
 if TYPE_CHECKING:
     from fedvote.reputation import Reputation
@@ -58,16 +58,13 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Attack:
+class Attack(Settings):
     """An attack overrides `poison_examples`, `poison` or `tamper`, or several; without that it does nothing."""
 
     omniscient: ClassVar[bool] = False  # whether it needs the honest clients' messages
     joint: ClassVar[bool] = False  # whether it combines messages of several clients, which scales would forbid
     trains: ClassVar[bool] = True  # whether its clients must train, to know their honest messages
     draws: ClassVar[bool] = False  # whether it needs the honest clients' random numbers
-
-    def __post_init__(self) -> None:
-        resolve_parts(self)
 
     @property
     def poisons(self) -> bool:

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack
-from fedvote.contracts import check_choices
 from fedvote.core import Examples
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
@@ -38,8 +37,6 @@ class Backdoor(Attack):
     value: float = 3.0  # of the square in float inputs, in standard deviations if the data have any; bytes get 255
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choices(self)
         for name in ("share", "blend"):
             if not 0 < getattr(self, name) <= 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected a number above 0, up to 1")

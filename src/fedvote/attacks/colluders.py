@@ -32,7 +32,6 @@ class Colluders(Composite):
     intention: Attack = field(default=Inverse(), metadata={"registry": INTENTIONS})  # each attacker's attack
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.intention.omniscient:
             raise ConfigError(
                 f"intention is {self.intention}, which needs honest messages, but colluders know none; "

@@ -29,7 +29,6 @@ class CommonPush(Attack):
     work: float = 1.0  # number of innovations, relative to the attackers' own honest ballots
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_share(self.share)
         if not 0 < self.work < float("inf"):
             raise ConfigError(f"work is {self.work}, expected a finite number above 0")

@@ -27,7 +27,6 @@ class Copycat(Attack):
     wakes: int = 4  # the first round of the opposite votes
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.victims < 1 or self.wakes < 1:
             raise ConfigError(f"victims is {self.victims} and wakes {self.wakes}, expected 1 or more of each")
         check_share(self.share)

@@ -32,7 +32,6 @@ class Frame(Attack):
     turns: int = 8  # the round from which on all votes are inverted
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.victims < 1 or self.turns < 1:
             raise ConfigError(f"victims is {self.victims} and turns {self.turns}, expected 1 or more of each")
         if not 0 < self.work < float("inf"):

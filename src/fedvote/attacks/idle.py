@@ -33,7 +33,6 @@ class Idle(Composite):
     common: float = 0.0  # share of the variance of their random directions that every two of them have in common
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 0 <= self.common <= 1:
             raise ConfigError(f"common is {self.common}, expected a share from 0 to 1")
         if not 0 <= self.work < float("inf"):

@@ -29,7 +29,6 @@ class InnerProduct(Attack):
     epsilon: float = 0.5  # size of the step back, in honest steps
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 0 < self.epsilon < math.inf:
             raise ConfigError(f"epsilon is {self.epsilon}, expected a finite number above 0")
 

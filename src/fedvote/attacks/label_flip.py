@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from fedvote.attacks.attack import Attack
-from fedvote.contracts import check_choices
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 
@@ -24,8 +23,6 @@ class LabelFlip(Attack):
     one_way: bool = False  # only the first class of each pair gets the other's label, so that they become one
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choices(self)
         if self.swaps < 0:
             raise ConfigError(f"swaps is {self.swaps}, expected a number of pairs of classes, or 0 for all")
 

@@ -24,7 +24,6 @@ class Ladder(Attack):
     share: float = 0.3  # of the weights, for the last attacker
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:

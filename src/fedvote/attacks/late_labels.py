@@ -35,7 +35,6 @@ class LateLabels(Attack):
     work: float = 1.0  # innovations in a layer, and the sum of their jumps, relative to the median honest client
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.starts < 1:
             raise ConfigError(f"starts is {self.starts}, expected a round: 1 or more")
         if not 0 < self.work < float("inf"):

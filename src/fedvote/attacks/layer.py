@@ -24,7 +24,6 @@ class Layer(Attack):
     share: float = 1.0  # of each layer's votes, the same for all attackers in all rounds
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 0 < self.share <= 1:
             raise ConfigError(f"share is {self.share}, expected a number above 0, at most 1")
 

@@ -23,7 +23,6 @@ class LowAgreement(Attack):
     share: float = 0.2  # of the weights
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:

@@ -27,7 +27,6 @@ class PartTime(Composite):
     starts: int = 1  # the round of the first attack
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.every < 1 or self.starts < 1:
             raise ConfigError(f"every is {self.every} and starts {self.starts}, expected 1 or more of each")
 

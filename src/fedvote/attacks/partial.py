@@ -15,7 +15,6 @@ class Partial(Attack):
     share: float = 0.5  # of votes, or updates, to invert
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:

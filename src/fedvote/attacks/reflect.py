@@ -28,7 +28,6 @@ class Reflect(Attack):
     work: float = 2.0  # number of innovations in a layer, relative to the attackers' own honest ballots
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 0 < self.work < float("inf"):
             raise ConfigError(f"work is {self.work}, expected a finite number above 0")
 

@@ -15,7 +15,6 @@ class Sleeper(Attack):
     wakes: int = 10  # the first round in which it inverts its message
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.wakes < 1:
             raise ConfigError(f"wakes is {self.wakes}, expected a round: 1 or more")
 

@@ -26,7 +26,6 @@ class VulnerableVotes(Attack):
     share: float = 1.0  # of all weights at most; the smallest leads first
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:

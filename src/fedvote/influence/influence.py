@@ -8,9 +8,11 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from fedvote.settings import Settings
+
 
 @dataclass(frozen=True)
-class Influence(ABC):
+class Influence(Settings, ABC):
     """A pure function of each weight. It cannot know who is hostile: it bounds what any few clients can do."""
 
     binary_tally_only: ClassVar[bool] = False  # whether the mean must be of this round's binary votes, all -1 or +1
