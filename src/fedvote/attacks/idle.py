@@ -7,6 +7,7 @@ The attack inside is shown only what it declares to know.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -86,7 +87,7 @@ class Idle(Composite):
         pair_N = noise(keys[row - row % 2], "noise of two", like_N)
 
         # sqrt(1 - c) z + sqrt(c) z', with a variance of 1
-        return (1 - self.common) ** 0.5 * own_N + self.common**0.5 * pair_N
+        return own_N * math.sqrt(1 - self.common) + pair_N * math.sqrt(self.common)
 
 
 def noise(key: Key, purpose: str, like_N: Tensor) -> Tensor:
