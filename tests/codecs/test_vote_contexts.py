@@ -11,9 +11,9 @@ from fedvote.codecs import EntropyVotes
 from fedvote.codecs.vote_contexts import MANY, by_random_number, contexts
 from fedvote.core import Message
 from fedvote.methods import FedVote
-from fedvote.methods.ballot_wire import ballot_codec
 from fedvote.methods.fedpaq import qsgd
 from fedvote.methods.fedvote import Votes
+from fedvote.methods.fedvote.ballot_wire import ballot_codec
 from fedvote.quantize import BINARY, TERNARY, Alphabet, round_by_shared_random
 from fedvote.randomness import BITS, Key, as_uniform, shared_random
 from fedvote.studies.bench.codec import entropy_bits

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from fedvote.codecs import Start, Tallies
-from fedvote.methods.ballot_wire import ballot_codec
 from fedvote.methods.fedvote import ALPHABETS
+from fedvote.methods.fedvote.ballot_wire import ballot_codec
 from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key, shared_random
 

@@ -12,7 +12,7 @@ from fedvote import FedAvg, FedVote
 from fedvote.codecs import Float32, Header, pack, unpack
 from fedvote.core import Codec, State
 from fedvote.errors import WireError
-from fedvote.methods.ballot_wire import BallotWire
+from fedvote.methods.fedvote.ballot_wire import BallotWire
 from fedvote.randomness import Key
 from fedvote.rounds import HELD, Closed, Round
 from fedvote.wire import Carry, Codecs, Outgoing, weigh, write

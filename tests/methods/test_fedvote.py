@@ -17,7 +17,7 @@ from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError
 from fedvote.influence import Capped
 from fedvote.methods.fedvote import Votes
-from fedvote.methods.vote_result import Counted, levels_of
+from fedvote.methods.fedvote.vote_result import Counted, levels_of
 from fedvote.randomness import Key
 from tests.methods.ballots import SOFT, merged, share, wide
 from tests.toy import Federation, close_round, dataset, merge, three_weights

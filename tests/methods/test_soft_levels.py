@@ -14,7 +14,7 @@ from fedvote.core import State
 from fedvote.engines.simulate import simulate
 from fedvote.errors import ConfigError
 from fedvote.methods.fedvote import Votes
-from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
+from fedvote.methods.fedvote.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.reputation import Proportional

@@ -8,7 +8,7 @@ import torch
 from fedvote import FedVote
 from fedvote.core import State
 from fedvote.errors import ConfigError
-from fedvote.methods.trained_floats import FLOAT, REST, merged_floats, rounded_rows
+from fedvote.methods.fedvote.trained_floats import FLOAT, REST, merged_floats, rounded_rows
 from fedvote.randomness import Key
 from fedvote.reputation import Proportional
 from tests.toy import Federation, assert_same, open_round, read_broadcast, three_weights

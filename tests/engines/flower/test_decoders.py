@@ -13,7 +13,7 @@ from fedvote import FedVote
 from fedvote.engines.flower import decoders
 from fedvote.engines.flower.decoders import Decoders
 from fedvote.errors import WireError
-from fedvote.methods.vote_count import Judged
+from fedvote.methods.fedvote.vote_count import Judged
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.reputation import Camps, Proportional, Uniform

@@ -11,7 +11,7 @@ import torch
 from fedvote.engines.flower.late_ballots import LateBallots
 from fedvote.errors import ConfigError, WireError
 from fedvote.methods import FedVote
-from fedvote.methods.late_votes import LateVotes, with_late
+from fedvote.methods.fedvote.late_votes import LateVotes, with_late
 from fedvote.packed import pack
 from fedvote.plan import FlowerOptions
 from fedvote.quantize import round_by_shared_random

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from fedvote.codecs import EntropyVotes
 from fedvote.engines.simulate import Simulation
-from fedvote.methods.ballot_wire import ballot_codec
 from fedvote.methods.fedvote import FedVote, Votes
+from fedvote.methods.fedvote.ballot_wire import ballot_codec
 from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.runs.config import read

@@ -28,8 +28,8 @@ from fedvote.codecs import (
 )
 from fedvote.codecs.vote_contexts import Expected, contexts
 from fedvote.core import Codec, Message
+from fedvote.methods.fedvote.soft_levels import SoftLevels
 from fedvote.methods.frozen_weights import without_frozen
-from fedvote.methods.soft_levels import SoftLevels
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY, Alphabet
 from fedvote.randomness import Key, shared_random

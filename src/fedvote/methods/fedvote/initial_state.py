@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from fedvote.core import State
+from fedvote.methods.fedvote.trained_floats import REST
+from fedvote.methods.fedvote.vote_result import TALLIES
 from fedvote.methods.frozen_weights import marked, without_frozen
-from fedvote.methods.trained_floats import REST
-from fedvote.methods.vote_result import TALLIES
 from fedvote.network.network import Network
 from fedvote.quantize import THRESHOLD, to_level
 from fedvote.reputation.reputation import MEMORY

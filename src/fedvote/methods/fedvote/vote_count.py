@@ -14,9 +14,9 @@ from torch import Tensor
 
 from fedvote.core import Message, State
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.late_votes import LateVotes
-from fedvote.methods.trained_floats import merged_floats
-from fedvote.methods.vote_result import Counted, vote
+from fedvote.methods.fedvote.late_votes import LateVotes
+from fedvote.methods.fedvote.trained_floats import merged_floats
+from fedvote.methods.fedvote.vote_result import Counted, vote
 from fedvote.packed import Counter, Packed, pack
 from fedvote.packed.shelf import Shelf
 from fedvote.quantize import tally

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fedvote import contracts
 from fedvote.core import State
-from fedvote.methods.late_votes import LateVotes, with_late
+from fedvote.methods.fedvote.late_votes import LateVotes, with_late
 from fedvote.quantize import (
     THRESHOLD,
     Alphabet,

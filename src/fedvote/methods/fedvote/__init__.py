@@ -27,14 +27,14 @@ from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError, Doubt, WireError
 from fedvote.influence import INFLUENCES, Influence, Unbounded
 from fedvote.method import Merge, Method, layerwise
-from fedvote.methods.ballot_wire import BallotWire
+from fedvote.methods.fedvote.ballot_wire import BallotWire
+from fedvote.methods.fedvote.initial_state import GIVEN, initial_state, start_of
+from fedvote.methods.fedvote.soft_levels import Rounding, SoftLevels, Spacing
+from fedvote.methods.fedvote.trained_floats import rounded_rows
+from fedvote.methods.fedvote.vote_count import empty_count
+from fedvote.methods.fedvote.vote_result import MOST_LEVELS, TALLIES
 from fedvote.methods.frozen_weights import without_frozen
-from fedvote.methods.initial_state import GIVEN, initial_state, start_of
 from fedvote.methods.rounded_broadcast import MOST
-from fedvote.methods.soft_levels import Rounding, SoftLevels, Spacing
-from fedvote.methods.trained_floats import rounded_rows
-from fedvote.methods.vote_count import empty_count
-from fedvote.methods.vote_result import MOST_LEVELS, TALLIES
 from fedvote.network.network import Network
 from fedvote.privacy import PRIVACIES, NoNoise, Privacy
 from fedvote.quantize import (
