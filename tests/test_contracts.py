@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from fedvote import ConfigError, FedAvg, FedVote
+from fedvote.aggregate import Mean
 from fedvote.attacks import Attack, Seen
 from fedvote.cli import main
 from fedvote.codecs.float32 import Float32
-from fedvote.core import Dataset, Message, State
+from fedvote.core import Codec, Dataset, Message, State
 from fedvote.data.partition import Partition
 from fedvote.engines.simulate import simulate
 from fedvote.errors import WireError
@@ -302,6 +303,70 @@ def test_a_codec_that_changes_numbers_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Float32, "decode", lambda *given: decode(*given) / 2)
     with pytest.raises(ConfigError, match=r"\w+.decode gives other voted than encode was given"):
         run(FedAvg(), wire="written")
+
+
+def test_a_codec_has_a_number_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Halves(Float32):
+        """An extension of a codec has the codec's number."""
+
+    class Mine(Codec):
+        tag = 4
+        encode, decode = Float32.encode, Float32.decode
+
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+    def sending(kind: Any) -> Change:
+        return lambda wire: replace(wire, uplink={name: kind(codec.count) for name, codec in wire.uplink.items()})
+
+    for kind in (Halves, Mine):
+        with monkeypatch.context() as patch:
+            change_what("wire", sending(kind), patch)
+            if kind is Halves:
+                run(FedAvg())
+                continue
+            with pytest.raises(ConfigError, match=r"Mine.tag is 4, which Float32 has, expected .*: 14 to 255"):
+                run(FedAvg())
+
+
+class Draws(FedAvg):
+    def local(self, *arguments: Any) -> Any:
+        torch.rand(1)
+        return super().local(*arguments)
+
+
+class Overwrites(FedAvg):
+    def merge(self, state: State, key: Key) -> Merge:
+        def in_place(ups: Message, clients: list[int]) -> State:
+            state["voted"] += ups["voted"].mean(0)
+            return state
+
+        return AllAtOnce(in_place)
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (Draws(), r"Draws.local drew from torch's global generator, expected one that is made of a key"),
+        (Overwrites(), r"Overwrites.merge changed the tensor 'voted' that it was given, expected a new tensor"),
+    ],
+)
+def test_a_function_that_is_not_pure_is_refused(method: FedAvg, sentence: str) -> None:
+    """Snapshots would share one tensor, or a run of the same seed would have other bits."""
+    with pytest.raises(ConfigError, match=sentence):
+        run(method)
+
+
+class Rows(Mean):
+    def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
+        return rows_KD
+
+
+def test_what_an_aggregation_rule_hands_back_is_checked() -> None:
+    with pytest.raises(
+        ConfigError, match=r"Rows.__call__ gives torch.float32 of shape \(5, \d+\), expected one row of"
+    ):
+        run(FedAvg(aggregate=Rows()))
 
 
 def test_a_method_may_be_given_by_its_name() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import torch
 from torch import Tensor
 
 from fedvote.core import Examples, Message, Weights
@@ -95,6 +97,32 @@ def like(part: object, function: str, given: Any, expected: Mapping[str, Tensor]
     return found
 
 
+def vector(part: object, given: Any, length: int) -> Tensor:
+    """The row of floats that an aggregation rule makes of all rows."""
+    if not isinstance(given, Tensor) or given.shape != (length,) or not given.is_floating_point():
+        found = form(given) if isinstance(given, Tensor) else kind(given)
+        refuse(part, "__call__", found, f"one row of {length} floats")
+    return given
+
+
+@contextmanager
+def pure(part: object, function: str, given: Mapping[str, Tensor]) -> Iterator[None]:
+    """Refuse a function that changes tensors that it was given, or that draws from torch's global generator."""
+    versions, drawn = {name: value._version for name, value in given.items()}, torch.get_rng_state()
+    yield
+    for name, value in given.items():
+        if value._version != versions[name]:
+            raise ConfigError(
+                f"{type(part).__name__}.{function} changed the tensor {name!r} that it was given, expected a new "
+                "tensor: x = x + y in place of x += y"
+            )
+    if not torch.equal(drawn, torch.get_rng_state()):
+        raise ConfigError(
+            f"{type(part).__name__}.{function} drew from torch's global generator, expected one that is made of a key, "
+            'key.torch("purpose", device): otherwise no run can be repeated'
+        )
+
+
 def models(part: object, given: Any, D: int, F: int) -> None:
     """Models by name, `deployed` and `float` among them, each with the network's D voted and F float weights."""
     if not isinstance(given, Mapping) or {"deployed", "float"} - given.keys():
@@ -113,9 +141,16 @@ def soft_votes(part: object, given: Any, right_D: Tensor) -> Tensor:
     return given
 
 
-def codecs(part: object, function: str, given: Any) -> None:
+def codecs(part: object, function: str, given: Any, tags: Mapping[int, type]) -> None:
+    """Codecs by the names of tensors. `tags`: the numbers on the wire that the package's codecs have."""
     if not isinstance(given, Mapping):
         refuse(part, function, kind(given), "a dict of codecs by the names of tensors")
+    for codec in given.values():
+        if not isinstance(codec, owner := tags.get(codec.tag, object)):
+            raise ConfigError(
+                f"{type(codec).__name__}.tag is {codec.tag}, which {owner.__name__} has, expected a number of its own: "
+                f"{max(tags) + 1} to 255"
+            )
 
 
 def numbers(part: object, function: str, given: Any) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from fedvote import contracts
 from fedvote.core import Message, State
 from fedvote.errors import ConfigError
 from fedvote.settings import Settings
@@ -35,7 +36,8 @@ class Aggregate(Settings, ABC):
         """
         # theta + F(theta_1 - theta, ..., theta_K - theta)
         change_KD = torch.cat([ups[name] - start[name] for name in start], dim=1)
-        parts = self(change_KD, weights_K).split([len(value) for value in start.values()])
+        merged_D = contracts.vector(self, self(change_KD, weights_K), change_KD.shape[1])
+        parts = merged_D.split([len(value) for value in start.values()])
         return {name: start[name] + part for name, part in zip(start, parts, strict=True)}
 
 
@@ -44,7 +46,7 @@ class Coordinatewise(Aggregate):
     """A rule that treats each coordinate alone, so it needs neither one long row nor the start."""
 
     def merge(self, start: State, ups: Message, weights_K: Tensor) -> State:
-        return {name: self(ups[name], weights_K) for name in start}
+        return {name: contracts.vector(self, self(ups[name], weights_K), len(start[name])) for name in start}
 
 
 def refuse_unequal(rule: Aggregate, weights_K: Tensor) -> None:

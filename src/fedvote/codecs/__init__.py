@@ -14,9 +14,17 @@ from fedvote.codecs.signed import Signed
 from fedvote.codecs.sketch import Sketch
 from fedvote.codecs.tallies import Tallies
 from fedvote.codecs.ternary import Ternary
+from fedvote.core import Codec
+
+CODECS: tuple[type[Codec], ...] = (
+    Binary, Ternary, Integers, Float32, EntropyVotes, Tallies,
+    Sketch, Signed, IfChanged, FloatChanges, Levels, FloatSteps,
+)  # fmt: skip
+TAGS: dict[int, type[Codec]] = {codec.tag: codec for codec in CODECS}
 
 __all__ = [
     "LARGEST",
+    "TAGS",
     "Binary",
     "EntropyVotes",
     "Float32",

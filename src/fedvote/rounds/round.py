@@ -17,7 +17,7 @@ import torch
 
 from fedvote import contracts
 from fedvote.attacks import Attack, Seen
-from fedvote.codecs import LARGEST, Header, most_bytes
+from fedvote.codecs import LARGEST, TAGS, Header, most_bytes
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import Merge, Method
@@ -101,7 +101,8 @@ class Round:
 
     def train(self, down: Message, batches: Batches, memory: State, keys: Sequence[Key]) -> tuple[Outgoing, State]:
         """Train K clients: their messages and their new memories, each tensor with K rows."""
-        result = self.method.local(self.network, down, batches, memory, keys)
+        with contracts.pure(self.method, "local", down):
+            result = self.method.local(self.network, down, batches, memory, keys)
         ups, new_memory = contracts.pair(self.method, "local", result)
         stack = contracts.rows(self.method, "local", ups, len(keys))
         memory = contracts.like(self.method, "local", new_memory, memory)
@@ -150,7 +151,7 @@ class Round:
         if self.wire.personal and not self.sums_alone:
             return lambda client: self.wire.up(down, self.key.of(client))
         common = self.wire.summed if self.sums_alone else self.wire.up(down, self.key)
-        contracts.codecs(self.wire, "up", common)
+        contracts.codecs(self.wire, "up", common, TAGS)
         return lambda _: common
 
 
@@ -203,14 +204,8 @@ class BallotBox:
         measured: dict[str, float] = {}
         refused: dict[int, str] = {}
         if self._merge is not None and counted:
-            try:
-                merged, failure = contracts.like(method, "merge", self._merge.close(), self.before), ""
-                if not _is_sound(merged, self.down):
-                    failure = "the merged weights are not numbers that training can continue from"
-            except ConfigError as error:
-                if len(counted) == self.asked:
-                    raise  # no client's fault: the configuration asks for the impossible
-                failure = str(error)
+            with contracts.pure(method, "merge", self.before):
+                merged, failure = self._merged(self._merge, len(counted))
             if failure:
                 refused = {client: f"client {client}: not counted, since {failure}" for client in counted}
                 counted = []
@@ -220,6 +215,17 @@ class BallotBox:
         if self.round.wire.keeps_broadcast:
             after = after | held.after(self._state, self.down, self.round.key.round, counted, self.round.kept)
         return Closed(after, counted, refused, measured)
+
+    def _merged(self, merge: Merge, counted: int) -> tuple[State, str]:
+        """The merged state, and why training cannot continue from it, if so."""
+        try:
+            merged = contracts.like(self.round.method, "merge", merge.close(), self.before)
+        except ConfigError as error:
+            if counted == self.asked:
+                raise  # no client's fault: the configuration asks for the impossible
+            return self.before, str(error)
+        sound = _is_sound(merged, self.down)
+        return merged, "" if sound else "the merged weights are not numbers that training can continue from"
 
 
 def _is_sound(state: State, down: Message) -> bool:
