@@ -71,6 +71,28 @@ def test_a_larger_group_stays_unless_the_share_of_a_clique_allows_for_it(share: 
     assert sorted(judged(SIX, FRONT, share=share)[1]) == left_out
 
 
+def agreement_of(trio: float, others: float) -> State:
+    """The memory of pairs along a line. A trio with the same rare classes lies at its end, and above it; three others,
+    in its middle, above it as well."""
+    generator = Key(3).torch("pairs")
+    back_NN = 0.1 * torch.randn(N, N, generator=generator)
+    above_NN = 0.05 * torch.randn(N, N, generator=generator)
+    for members, back, above in ((TRIO, 0.45, trio), ((1, 2, 3), 0.0, others)):
+        for first in members:
+            for second in members:
+                back_NN[first, second], above_NN[first, second] = back, above
+    rounds_NN = torch.full((N, N), 5.0)
+    return {"front": (2 * back_NN + above_NN) * rounds_NN, "back": back_NN * rounds_NN, "together": rounds_NN}
+
+
+def test_a_group_has_to_stand_out_beyond_the_line_as_well() -> None:
+    """Honest clients with the same two classes agree more than others before the last layer, but along the line."""
+    found = clique(agreement_of(trio=0.3, others=0.0), torch.arange(N), 3)
+    assert found is not None and found.tolist() == sorted(TRIO)
+    assert clique(agreement_of(trio=0.3, others=0.2), torch.arange(N), 3) is None
+    assert clique(agreement_of(trio=0.0, others=0.0), torch.arange(N), 3) is None
+
+
 def test_no_share_no_clique() -> None:
     assert judged(TRIO, FRONT, share=0)[1] == {}
 

@@ -40,7 +40,7 @@ USUAL = 8  # a pair is compared with one pair in so many: those that agree about
 LEAST_SCORE = 7.0  # of a clique; small groups of honest clients reach 3 to 5, with the same rare classes more
 LEAST_PAIR = 12.0  # of a clique of two: a single pair is far from all others more easily by chance
 FAR = 1.9  # how many times the score of the next small group a clique has
-LEAST_BEYOND = 5.0  # of its score beyond the line; honest clients with the same rare classes reach it rarely
+LEAST_BEYOND = 5.0  # of its score beyond the line; honest clients with the same rare classes reach 8, but not FAR
 SEEDS = 40  # pairs from which groups are grown
 LOOKED_AT = 2**25  # pairs beside others, at most: those of all pairs of 181 clients
 BLOCK = 2**17  # of them in memory at a time
@@ -95,12 +95,11 @@ def clique(memory: State, clients_n: Tensor, most: int) -> Tensor | None:
         return z_nn + z_nn.T
 
     z_nn = deviations(front_p)
-    score, members = tightest_group(z_nn, most)
-    others = torch.ones(len(z_nn), dtype=torch.bool).index_fill(0, members, False)
-    next_score, _ = tightest_group(z_nn[others][:, others], most)
-    if score < max(LEAST_PAIR if len(members) == 2 else LEAST_SCORE, FAR * next_score):
+    _, members = tightest_group(z_nn, most)
+    if not stands_out(z_nn, members, most, LEAST_PAIR if len(members) == 2 else LEAST_SCORE):
         return None
-    if group_score(deviations(front_p - slope(front_p, back_p) * back_p), members) < LEAST_BEYOND:
+    beyond_nn = deviations(front_p - slope(front_p, back_p) * back_p)
+    if not stands_out(beyond_nn, members, most, LEAST_BEYOND):
         return None
     mean = float(z_nn[members][:, members].sum()) / (len(members) * (len(members) - 1))
     near_n = (z_nn[:, members].mean(1) > NEAR * mean).index_fill(0, members, True)
@@ -166,6 +165,13 @@ def group_score(z_nn: Tensor, rows: Tensor) -> float:
     """S(G)."""
     pairs = len(rows) * (len(rows) - 1) / 2
     return float(z_nn[rows][:, rows].sum()) / 2 / math.sqrt(pairs)
+
+
+def stands_out(z_nn: Tensor, members: Tensor, most: int, least: float) -> bool:
+    """Whether a group scores at least so much, and far more than any group of the others."""
+    others = torch.ones(len(z_nn), dtype=torch.bool).index_fill(0, members, False)
+    next_score, _ = tightest_group(z_nn[others][:, others], most)
+    return group_score(z_nn, members) >= max(least, FAR * next_score)
 
 
 def tightest_group(z_nn: Tensor, most: int) -> tuple[float, Tensor]:
