@@ -8,6 +8,7 @@ import pytest
 
 from fedvote.runs.checkpoint import load_snapshot
 from tests.cli.command import SMALL, Command, Refusal
+from tests.own_code import edit
 
 OWN = """
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def test_who_goes_on_with_another_file_of_the_same_name_is_told(fedvote: Command
     run = ["run", *SMALL[2:], "--out", "run", "--set", f"method.reputation={own}:Mine"]
     assert fedvote(*run, "--set", "rounds=1").code == 0
     same = fedvote(*run, "--set", "rounds=2", "--resume")
-    own.write_text(own.read_text() + "    best = True\n")
+    edit(own, own.read_text() + "    best = True\n")
     other = fedvote(*run, "--set", "rounds=3", "--resume")
     assert same.code == other.code == 0 and "has changed" not in same.err
     assert f"{own.resolve()} has changed since this run began: its next rounds differ" in other.err

@@ -12,7 +12,9 @@ import pytest
 from fedvote.cli import main
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
+from fedvote.runs.own_files import digest
 from fedvote.runs.sweep import GRIDS, Point, at_the_edge, best, best_of_each, means, points, save, sweep
+from tests.own_code import edit
 
 PLAIN, VALIDATED = read("quickstart"), read("quickstart", ["data.validation=0.1"])
 FAST = ["rounds=1", "local.steps=2", "federation.clients=3"]
@@ -204,3 +206,16 @@ def test_a_choice_says_whether_the_test_examples_made_it(
     table = json.loads((tmp_path / "sweep.json").read_text())
     assert [row["validated"] for row in table["runs"]] == [validation != "0"] * 2
     assert ("0.2 of the training examples" in (tmp_path / "report.html").read_text()) == (validation != "0")
+
+
+def test_a_sweep_of_changed_code_is_refused_before_the_first_run(tmp_path: Path) -> None:
+    own, out = tmp_path / "mine.py", tmp_path / "out"
+    edit(own, "from fedvote import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    (point,) = sweep("quickstart", ["method.lr=0.02"], [*FAST, f"method={own}:Mine"], out, "cpu")
+    save([point], out / "sweep.json")
+    (row,) = json.loads((out / "sweep.json").read_text())["runs"]
+    assert row["files"] == {str(own): digest(own)}
+    edit(own, own.read_text() + "    formula = 'another'\n")
+    with pytest.raises(ConfigError, match=rf"{out}/method.lr=0.02 holds a run that was not made by {own} as it is now"):
+        next(sweep("quickstart", ["method.lr=0.01,0.02"], [*FAST, f"method={own}:Mine"], out, "cpu"))
+    assert not (out / "method.lr=0.01").exists()

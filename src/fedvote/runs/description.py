@@ -13,7 +13,7 @@ from fedvote.methods import METHODS
 from fedvote.network.summary import Summary
 from fedvote.runs.environment import environment as this_machine
 from fedvote.runs.folder import RunFolder
-from fedvote.runs.own_files import own_files
+from fedvote.runs.own_files import FILES, own_files
 from fedvote.system.atomic_file import write
 
 JUDGED_BY = "judged_by"  # in environment.json: source and digest of the data that the run was judged by
@@ -33,7 +33,7 @@ def describe(
     about: dict[str, Any] = this_machine(federation.device)
     about["network"] = (summary or federation.summary()).as_json()
     if (config := folder.config()) and (files := own_files(config)):
-        about["files"] = files
+        about[FILES] = files
     if (method := type(federation.method)) not in METHODS.values() and method.explains:
         about["measured"] = dict(method.explains)
     if federation.data_elsewhere:

@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
+from fedvote.errors import ConfigError
+from fedvote.registry import files_in
 from fedvote.runs.config import Config
-from fedvote.runs.config_differences import flat
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.toml_tables import as_table
+
+FILES = "files"  # in environment.json: file -> digest
 
 
 def own_files(config: Config) -> dict[str, str]:
     """File -> digest, of the user's Python files that a configuration names."""
-    names = [value.rpartition(":")[0] for value in flat(as_table(config)).values() if isinstance(value, str)]
-    files = [Path(name) for name in names if name.endswith(".py") and Path(name).is_file()]
-    return {str(file): digest(file) for file in files}
+    return {file: digest(Path(file)) for file in files_in(as_table(config)) if Path(file).is_file()}
 
 
+@cache
 def digest(file: Path) -> str:
+    """As this process first saw the file: it runs that code to its end, also if the file changes meanwhile."""
     return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
 
 
 def changed(folder: RunFolder, config: Config) -> list[str]:
     """The user's Python files that have changed since the run in the folder began."""
-    before = folder.environment().get("files", {}) if folder.begun() else {}
-    before = before if isinstance(before, dict) else {}
+    before = _digests(folder.environment()) if folder.begun() else {}
     return [file for file, now in own_files(config).items() if before.get(file, now) != now]
+
+
+def others_than_made(files: Iterable[str], environment: Mapping[str, object]) -> list[str]:
+    """The files that are not here as they were in the environment of a run, or not known to be."""
+    made = _digests(environment)
+    return [file for file in files if not Path(file).is_file() or made.get(file) != digest(Path(file))]
+
+
+def check_same_code(folder: RunFolder, config: Config) -> None:
+    """Refuse a run that other code began: its curve beside those of today's code would compare two programs as one."""
+    files = own_files(config)
+    if folder.begun() and (others := others_than_made(files, folder.environment())):
+        raise ConfigError(
+            f"{folder.path} holds a run that was not made by {others[0]} as it is now: restore the file, choose "
+            "another folder with --out, or delete this one to run it again"
+        )
+
+
+def _digests(environment: Mapping[str, object]) -> Mapping[str, str]:
+    found = environment.get(FILES)
+    return found if isinstance(found, dict) else {}

@@ -19,6 +19,7 @@ from fedvote.runs.config import Config, read
 from fedvote.runs.environment import provenance
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.json_table import without_nan
+from fedvote.runs.own_files import check_same_code, own_files
 from fedvote.runs.progress import traffic_text, watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import as_table
@@ -110,6 +111,8 @@ def sweep(
     # read all configurations first: mistakes must show before the first run
     planned = [(point, read(source, in_order([*settings, *point]))) for point in points(over)]
     _check_table(out, [point for point, _ in planned])
+    for point, config in planned:
+        check_same_code(RunFolder(out / folder_name(point)), config)
     for point, config in planned:
         folder = RunFolder(out / folder_name(point))
         snapshots = run(config, folder, device=device, resume=True)
@@ -242,6 +245,7 @@ def save(done: Sequence[Point], file: Path, device: str = "auto") -> None:
             "total_bytes": point.sent("up") + point.sent("down"),
             "lost_rounds": point.lost,
             "config": as_table(point.config),
+            "files": own_files(point.config),
         }
         for point in done
     ]

@@ -35,7 +35,7 @@ class Runs:
     cell: Cell
     config: Config
     by_seed: Mapping[int, Sequence[Record]]
-    environments: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # by seed: the machine and commit
+    environments: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by seed: machine, commit, own files
 
     @property
     def as_printed(self) -> bool:

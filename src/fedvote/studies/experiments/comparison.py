@@ -22,6 +22,7 @@ from fedvote.runs.config import Config, depends_on_rounds
 from fedvote.runs.environment import ENVIRONMENT, environment
 from fedvote.runs.experiment import dataset
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.own_files import FILES, check_same_code
 from fedvote.runs.progress import watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.sweep import folder_name
@@ -55,15 +56,16 @@ class Comparison:
             for seed in range(self.first_seed, self.first_seed + asked.seeds)
             for cell in self.wanted(asked)
         ]
+        tasks = unfinished(planned, asked, runs)
         if asked.jobs > 1:
-            for done in run_all(unfinished(planned, asked, runs), asked.jobs):
+            for done in run_all(tasks, asked.jobs):
                 if done % (2 * asked.jobs) == 0:  # looking for finished runs takes a while
                     yield self.compared(asked, self.finished(asked, runs), machine)
         folders = self.finished(asked, runs)
         load = cache(dataset)  # runs share their data
         for number, (seed, cell, config) in enumerate(planned, start=1):
             folder = RunFolder(runs / name_of(cell, seed, asked))
-            check_same_run(folder, config)
+            check(folder, config)
             if not is_finished(folder, config):
                 title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
                 data = load(config.data.name)
@@ -89,8 +91,9 @@ class Comparison:
                 continue
             for seed in itertools.islice(itertools.count(), self.first_seed, self.stop_seed):
                 folder = RunFolder(runs / name_of(cell, seed, asked))
-                if folder.path.name not in known or not is_finished(folder, configured(cell, seed, asked)):
+                if folder.path.name not in known or not is_finished(folder, config := configured(cell, seed, asked)):
                     break
+                check_same_code(folder, config)
                 found.setdefault(cell, {})[seed] = folder
         return found
 
@@ -148,7 +151,8 @@ def runs_of(cell: Cell, folders: Mapping[int, RunFolder], asked: Asked) -> Runs:
     in_order = dict(sorted(folders.items()))
     records = {seed: folder.metrics()[: config.rounds] for seed, folder in in_order.items()}
     made = {seed: folder.environment() for seed, folder in in_order.items()}
-    machines = {seed: {name: about[name] for name in ENVIRONMENT if name in about} for seed, about in made.items()}
+    names = (*ENVIRONMENT, FILES)
+    machines = {seed: {name: about[name] for name in names if name in about} for seed, about in made.items()}
     return Runs(cell, config, records, machines)
 
 
@@ -190,12 +194,18 @@ def _shortest_name(preset: str, settings: tuple[str, ...]) -> str:
     return folder_name([preset, *needed])
 
 
+def check(folder: RunFolder, config: Config) -> None:
+    """Refuse a folder with a run of another configuration or of other code."""
+    check_same_run(folder, config)
+    check_same_code(folder, config)
+
+
 def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: Path) -> list[Task]:
-    """The runs of an experiment that are still to be done."""
+    """The runs of an experiment that are still to be done; every folder is checked."""
     tasks = []
     for seed, cell, config in planned:
         folder = RunFolder(runs / name_of(cell, seed, asked))
-        check_same_run(folder, config)
+        check(folder, config)
         if not is_finished(folder, config):
             title = f"{cell.row} {cell.column}".rstrip()
             tasks.append(Task(f"{title}, seed {seed}", config, folder.path, asked.device))

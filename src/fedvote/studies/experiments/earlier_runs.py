@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from fedvote.errors import ConfigError
+from fedvote.registry import files_in
 from fedvote.runs.folder import RunFolder
+from fedvote.runs.own_files import others_than_made
 from fedvote.runs.toml_tables import to_toml
 from fedvote.system.atomic_file import write
 
@@ -30,6 +32,12 @@ def unpack(file: Path, runs: Path) -> None:
             folder = RunFolder(runs / name)
             if folder.begun():
                 continue
+            environment = environments.get(seed, made)
+            if others := others_than_made(files_in(config), environment):
+                raise ConfigError(
+                    f"--earlier {file} has a run that was not made by {others[0]} as it is now: restore the file, or "
+                    "leave out --earlier to run it again"
+                )
             write(folder.config_file, to_toml({**config, "seed": int(seed)}))
-            write(folder.environment_file, json.dumps(environments.get(seed, made)))
+            write(folder.environment_file, json.dumps(environment))
             write(folder.metrics_file, "".join(json.dumps(record) + "\n" for record in records))
