@@ -13,18 +13,17 @@ from fedvote.studies.experiments import Asked
 from fedvote.studies.experiments.earlier_runs import unpack
 from fedvote.studies.experiments.reproduce import RUNS, reproduce
 
-SMALL = ("data.name=digits", "model.name=digits-cnn", "federation.clients=7", "local.batch=8", "local.steps=1")
 ASKED = Asked(
     seeds=1,
     rounds=2,
-    settings=(*SMALL, "federation.hostile=3"),
-    only=("layer, 15", "camps", "uniform"),
+    settings=("local.steps=1",),
+    only=("layer, 3 of 7", "camps", "uniform"),
     device="cpu",
 )
 
 
 def numbers(out: Path) -> dict[str, object]:
-    found = json.loads((out / "hostile-cifar10.json").read_text())
+    found = json.loads((out / "few-digits.json").read_text())
     return {name: found[name] for name in ("cells", "table")}
 
 
@@ -32,29 +31,29 @@ def numbers(out: Path) -> dict[str, object]:
 def there(tmp_path: Path) -> Path:
     """The folder of the other machine, on which another commit ran."""
     out = tmp_path / "there"
-    list(reproduce("hostile-cifar10", ASKED, out))
+    list(reproduce("few-digits", ASKED, out))
     for file in (out / RUNS).glob("*/environment.json"):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "another"}))
-    *_, _ = reproduce("hostile-cifar10", ASKED, out)
+    *_, _ = reproduce("few-digits", ASKED, out)
     return out
 
 
 def test_runs_of_a_results_file_count_as_finished_and_keep_every_number(there: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
-    unpack(there / "hostile-cifar10.json", here / RUNS)
+    unpack(there / "few-digits.json", here / RUNS)
     before = {file: file.read_bytes() for file in (here / RUNS).rglob("*") if file.is_file()}
-    *_, _ = reproduce("hostile-cifar10", ASKED, here)
+    *_, _ = reproduce("few-digits", ASKED, here)
     assert {file: file.read_bytes() for file in (here / RUNS).rglob("*") if file.is_file()} == before
     assert numbers(here) == numbers(there)
-    cells = json.loads((here / "hostile-cifar10.json").read_text())["cells"]
-    assert cells and all(cell["environments"]["0"]["commit"] == "another" for cell in cells)
-    assert all("hostile_weight" in record for record in cells[0]["seeds"]["0"])
+    cells = json.loads((here / "few-digits.json").read_text())["cells"]
+    assert cells and all(cell["environments"]["1"]["commit"] == "another" for cell in cells)
+    assert all("hostile_weight" in record for record in cells[0]["seeds"]["1"])
 
 
 def test_runs_that_are_there_already_stay(there: Path) -> None:
     (first, *_) = (there / RUNS).glob("*/metrics.jsonl")
     first.write_text(first.read_text().splitlines()[0] + "\n")  # a run that was stopped
-    unpack(there / "hostile-cifar10.json", there / RUNS)
+    unpack(there / "few-digits.json", there / RUNS)
     assert len(first.read_text().splitlines()) == 1
 
 

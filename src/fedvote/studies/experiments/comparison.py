@@ -29,6 +29,7 @@ from fedvote.runs.sweep import folder_name
 from fedvote.runs.toml_tables import as_table
 from fedvote.studies.experiments.cells import Cell, Record, Runs, config_of
 from fedvote.studies.experiments.contract import Asked
+from fedvote.studies.experiments.kept_names import check_names_kept
 from fedvote.studies.experiments.parallel import Task, run_all
 from fedvote.studies.experiments.views import Show
 from fedvote.studies.rows import chosen, table
@@ -50,11 +51,13 @@ class Comparison:
     stop_seed: int | None = None  # runs with this seed and later ones belong to another comparison; None: all belong
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
+        wanted = self.wanted(asked)
+        check_names_kept(self.cells, wanted, asked.settings)
         machine = environment(find_device(asked.device))
         planned = [  # configured before the first run, to find mistakes; all cells of a seed, then the next seed
             (seed, cell, configured(cell, seed, asked))
             for seed in range(self.first_seed, self.first_seed + asked.seeds)
-            for cell in self.wanted(asked)
+            for cell in wanted
         ]
         tasks = unfinished(planned, asked, runs)
         if asked.jobs > 1:
@@ -136,9 +139,8 @@ class Compared:
         configs, rounds = [each.config for each in self.runs], [each.rounds for each in self.runs]
         facts = facts_of(configs, self.environment, rounds)
         facts["seeds"] = in_common(sorted({seed for each in self.runs for seed in each.by_seed}))
-        facts |= {"changed": changed} if (changed := self.asked.changed) else {}
         note = [section("Notes", explain=self.comparison.note)] if self.comparison.note else []
-        return Page(self.comparison.about, facts, [view.section(), *note], view.charts)
+        return Page(self.asked.titled(self.comparison.about), facts, [view.section(), *note], view.charts)
 
     def text(self) -> str:
         view = self.comparison.show(self.runs)

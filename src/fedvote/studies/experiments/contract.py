@@ -34,6 +34,10 @@ class Asked:
         """The settings that differ from the experiment's own."""
         return ", ".join([*self.settings, *([f"rounds={self.rounds}"] if self.rounds is not None else [])])
 
+    def titled(self, about: str) -> str:
+        """The experiment's description, with the changes: it may speak of other data than the runs had."""
+        return f"{about}; changed: {self.changed}" if self.changed else about
+
 
 class Found(Protocol):
     """The results so far: as numbers, as a page, and as a table for a terminal."""

@@ -58,7 +58,7 @@ class Inputs:
             "probabilities": histogram(pi, 0, 1, beta_like(pi)),
         }
         shown = {name: found[name] for name in wanted}
-        yield Histograms(self.about, config, shown, environment(find_device("cpu")))
+        yield Histograms(asked.titled(self.about), config, shown, environment(find_device("cpu")))
 
 
 def updates(run: Federation) -> NDArray[Any]:

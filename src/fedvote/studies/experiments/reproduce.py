@@ -37,7 +37,7 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
         known = f"{', '.join(EXPERIMENTS)}, or all of them: all"
         raise ConfigError(f"there is no experiment {name!r}; known: {known}{did_you_mean(name, EXPERIMENTS)}")
     experiment = EXPERIMENTS[name]
-    about = {"experiment": name, "about": experiment.about, "asked": dataclasses.asdict(asked)}
+    about = {"experiment": name, "about": asked.titled(experiment.about), "asked": dataclasses.asdict(asked)}
     about |= provenance(find_device(asked.device), range(asked.seeds))
     unwritten, due = None, 0.0
     for found in experiment.measure(asked, out / RUNS):

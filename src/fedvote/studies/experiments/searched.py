@@ -12,6 +12,7 @@ from fedvote.report.chart import Page
 from fedvote.studies.experiments.cells import Cell, Runs
 from fedvote.studies.experiments.comparison import Compared, Comparison
 from fedvote.studies.experiments.contract import Asked
+from fedvote.studies.experiments.kept_names import check_names_kept
 from fedvote.studies.experiments.views import grid
 from fedvote.studies.rows import chosen
 
@@ -31,6 +32,10 @@ class Searched:
         self.check(asked.only)
         every = {cell.row for cell in self.candidates}
         wanted = every.intersection(asked.only) or every
+        searched = [cell for cell in self.candidates if cell.row in wanted]
+        compared_later = self.compare({cell.row: cell.column for cell in searched}).cells
+        for cells, among in ((self.candidates, searched), (compared_later, compared_later)):
+            check_names_kept(cells, among, asked.settings)
         tried = self.search(wanted, replace(asked, seeds=1, only=()), runs)
         settings = self.chosen(tried.runs)
         only = [name for name in asked.only if name not in every]
