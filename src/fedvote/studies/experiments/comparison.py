@@ -26,11 +26,11 @@ from fedvote.runs.own_files import FILES, check_same_code
 from fedvote.runs.progress import watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.sweep import folder_name
-from fedvote.runs.toml_tables import as_table
+from fedvote.runs.toml_tables import as_table, to_toml
 from fedvote.studies.experiments.cells import Cell, Record, Runs, config_of
 from fedvote.studies.experiments.contract import Asked
 from fedvote.studies.experiments.kept_names import check_names_kept
-from fedvote.studies.experiments.parallel import Task, run_all
+from fedvote.studies.experiments.parallel import PendingRun, run_all
 from fedvote.studies.experiments.views import Show
 from fedvote.studies.rows import chosen, table
 from fedvote.system.device import find_device
@@ -59,9 +59,9 @@ class Comparison:
             for seed in range(self.first_seed, self.first_seed + asked.seeds)
             for cell in wanted
         ]
-        tasks = unfinished(planned, asked, runs)
+        pending = unfinished(planned, asked, runs)
         if asked.jobs > 1:
-            for done in run_all(tasks, asked.jobs):
+            for done in run_all(pending, asked.jobs):
                 if done % (2 * asked.jobs) == 0:  # looking for finished runs takes a while
                     yield self.compared(asked, self.finished(asked, runs), machine)
         folders = self.finished(asked, runs)
@@ -202,16 +202,17 @@ def check(folder: RunFolder, config: Config) -> None:
     check_same_code(folder, config)
 
 
-def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: Path) -> list[Task]:
+def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: Path) -> list[PendingRun]:
     """The runs of an experiment that are still to be done; every folder is checked."""
-    tasks = []
+    pending = []
     for seed, cell, config in planned:
         folder = RunFolder(runs / name_of(cell, seed, asked))
         check(folder, config)
         if not is_finished(folder, config):
             title = f"{cell.row} {cell.column}".rstrip()
-            tasks.append(Task(f"{title}, seed {seed}", config, folder.path, asked.device))
-    return tasks
+            text = to_toml(as_table(config))
+            pending.append(PendingRun(f"{title}, seed {seed}", text, folder.path, asked.device))
+    return pending
 
 
 def hostile_of(config: Config, seed: int) -> set[int]:

@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from fedvote.runs.config import Config
+from fedvote.runs.config import parse
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run
 
 
 @dataclass(frozen=True)
-class Task:
+class PendingRun:
     """A run that is not finished."""
 
     title: str
-    config: Config
+    config: str  # TOML: classes of the user's own files cannot be pickled
     folder: Path
     device: str
 
 
-def run_all(tasks: Sequence[Task], jobs: int) -> Iterator[int]:
-    """Run every task to its end, so many at a time; tasks with the same folder once. The first error is raised.
+def run_all(pending: Sequence[PendingRun], jobs: int) -> Iterator[int]:
+    """Finish every run, so many at a time; runs with the same folder once. The first error is raised.
 
-    Yields the number of finished tasks after each of them.
+    Yields the number of finished runs after each of them.
     """
-    once = list({task.folder: task for task in tasks}.values())
+    once = list({each.folder: each for each in pending}.values())
     with ProcessPoolExecutor(jobs, get_context("spawn"), _one_thread) as pool:
-        waiting = {pool.submit(_run, task): task for task in once}
+        waiting = {pool.submit(_finish, each): each for each in once}
         try:
             for done, future in enumerate(as_completed(waiting), start=1):
                 print(f"{done}/{len(once)} {waiting[future].title}: {future.result():.1%}", file=sys.stderr, flush=True)
@@ -41,10 +41,11 @@ def run_all(tasks: Sequence[Task], jobs: int) -> Iterator[int]:
             raise
 
 
-def _run(task: Task) -> float:
+def _finish(pending: PendingRun) -> float:
     """The accuracy at the end of a run."""
-    folder = RunFolder(task.folder)
-    for _ in run(task.config, folder, device=task.device, resume=True):
+    folder = RunFolder(pending.folder)
+    config = parse(pending.config, pending.title)
+    for _ in run(config, folder, device=pending.device, resume=True):
         pass
     return float(folder.metrics()[-1]["accuracy"])
 
