@@ -120,6 +120,12 @@ def test_a_mistake_in_any_value_shows_before_the_first_run(tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+def test_a_value_that_does_not_fit_the_data_shows_before_the_first_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^local\.batch=999 cannot run: .*999"):
+        next(sweep("quickstart", ["local.batch=8,999"], FAST, tmp_path, "cpu"))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sets = [word for setting in FAST for word in ("--set", setting)]
     whole = ["sweep", "quickstart", "--over", "method.lr=1e-4,3e-2", *sets, "--device", "cpu", "--out", str(tmp_path)]

@@ -7,16 +7,20 @@ import json
 import math
 import re
 import statistics
+import warnings
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from fedvote.core import Dataset
 from fedvote.engines.uncounted import uncounted
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, Doubt, FedVoteError
 from fedvote.runs.config import Config, read
 from fedvote.runs.environment import provenance
+from fedvote.runs.experiment import configured_data, federation
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.json_table import without_nan
 from fedvote.runs.own_files import check_same_code, own_files
@@ -108,17 +112,29 @@ def sweep(
 
     A folder with the table of another sweep is refused, unless this sweep has all of its points.
     """
-    # read all configurations first: mistakes must show before the first run
+    # read all configurations and build all federations first: mistakes must show before the first run
     planned = [(point, read(source, in_order([*settings, *point]))) for point in points(over)]
     _check_table(out, [point for point, _ in planned])
+    load = lru_cache(maxsize=1)(configured_data)  # points share their data
     for point, config in planned:
         check_same_code(RunFolder(out / folder_name(point)), config)
+        _check_federation(point, config, device, load(config.data))
     for point, config in planned:
         folder = RunFolder(out / folder_name(point))
-        snapshots = run(config, folder, device=device, resume=True)
+        snapshots = run(config, folder, device=device, resume=True, data=load(config.data))
         for _ in watch(snapshots, config.rounds, folder.rounds_done()):
             pass
         yield Point(point, folder.path, folder.metrics(), config)
+
+
+def _check_federation(point: tuple[str, ...], config: Config, device: str, data: Dataset) -> None:
+    """Refuse a point whose parts do not fit together, such as batches larger than a client's data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Doubt)  # its run warns
+        try:
+            federation(config, device, data)
+        except FedVoteError as error:
+            raise ConfigError(f"{' '.join(point)} cannot run: {error}") from error
 
 
 def _check_table(out: Path, planned: Collection[tuple[str, ...]]) -> None:
