@@ -96,5 +96,7 @@ def test_another_metric_has_its_name(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_bytes_of_earlier_rounds_count(capsys: pytest.CaptureFixture[str]) -> None:
-    list(progress.watch([Snapshot(2, {}, {}, RECORD | {"round": 2})], 2, 1, (10**6, 0)))
+    list(
+        progress.watch([Snapshot(2, {}, {}, RECORD | {"round": 2})], 2, [{"uplink_bytes": 10**6, "downlink_bytes": 0}])
+    )
     assert "up 2.000 MB, down 3.000 MB" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from fedvote.cli import main
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
 from fedvote.runs.own_files import digest
+from fedvote.runs.progress import traffic_text
 from fedvote.runs.sweep import GRIDS, Point, at_the_edge, best, best_of_each, means, points, save, sweep
 from tests.own_code import edit
 
@@ -142,6 +143,12 @@ def test_a_sweep_goes_on_where_it_was_and_writes_its_table(tmp_path: Path, capsy
     said = capsys.readouterr().out
     assert f"best: {table['best'][0]}" in said and "of its list: a wider list may have a better value" in said
     assert (tmp_path / "report.html").is_file()
+
+
+def test_bytes_on_the_screen_go_on_with_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rounds in (1, 2):
+        (point,) = sweep("quickstart", ["method.lr=0.1"], [*FAST[1:], f"rounds={rounds}"], tmp_path, "cpu")
+    assert traffic_text(point.sent("up"), point.sent("down")) in capsys.readouterr().err.splitlines()[-1]
 
 
 def tabled(out: Path, rounds: int, *settings: tuple[str, ...]) -> bytes:

@@ -40,7 +40,7 @@ def deploy_local(
     from fedvote.runs.config import read
     from fedvote.runs.experiment import federation
     from fedvote.runs.folder import RunFolder
-    from fedvote.runs.progress import both_ways, watch
+    from fedvote.runs.progress import watch
 
     config = read(source, [*(set or []), *([f"federation.clients={clients}"] if clients is not None else [])])
     folder = out or Path("runs") / f"local-{Path(source).stem}"
@@ -64,7 +64,7 @@ def deploy_local(
     )
     try:
         with closing(deploy(programs, config, folder)) as rounds:  # all programs stop before the message below
-            for snapshot in watch(rounds, config.rounds, done, both_ways(records)):
+            for snapshot in watch(rounds, config.rounds, records):
                 done = snapshot.round
     except KeyboardInterrupt:
         after = f"interrupted after round {done} of {config.rounds}; all programs are stopped"

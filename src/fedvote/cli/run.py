@@ -44,7 +44,7 @@ def run(
     from fedvote.report import write_report
     from fedvote.runs.config_differences import flat
     from fedvote.runs.experiment import configure, warnings_for
-    from fedvote.runs.progress import both_ways, show_network, watch
+    from fedvote.runs.progress import show_network, watch
     from fedvote.runs.simulated_run import run as run_experiment
     from fedvote.runs.toml_tables import as_table
     from fedvote.runs.track import track as tracked
@@ -61,12 +61,12 @@ def run(
         )
     if resume and not done:
         typer.echo(f"fedvote: there is no round to resume in {folder.path}: starting with round 1", err=True)
-    sent = both_ways(folder.metrics()[:done])
+    before = folder.metrics_before_resume() if resume else []
     try:
         snapshots = run_experiment(config, folder, device=device, resume=resume, show=show_network)
         if track:
             snapshots = tracked(snapshots, track, folder.path, flat(as_table(config)))
-        for snapshot in watch(snapshots, config.rounds, done, sent):
+        for snapshot in watch(snapshots, config.rounds, before):
             done = snapshot.round
     except KeyboardInterrupt:
         typer.echo(_stopped(folder, done, config.rounds), err=True)

@@ -77,6 +77,10 @@ class RunFolder:
         """The records so far, without a last line that was cut off."""
         return list(read_records(self.metrics_file)) if self.metrics_file.exists() else []
 
+    def metrics_before_resume(self) -> list[dict[str, Any]]:
+        """The records of the rounds that a resumed run does not repeat: those up to the checkpoint."""
+        return self.metrics()[: self.rounds_done()]
+
     def how_to_resume(self) -> str:
         """What to tell a user who has to go on with the run in another way."""
         if (self.path / RUN_NAME).is_file():

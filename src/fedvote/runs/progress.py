@@ -20,13 +20,14 @@ Sent = tuple[int, int]
 
 
 def watch(
-    snapshots: Iterable[Snapshot], rounds: int, done: int = 0, sent: Sent = (0, 0), title: str = ""
+    snapshots: Iterable[Snapshot], rounds: int, before: Sequence[Mapping[str, Any]] = (), title: str = ""
 ) -> Iterator[Snapshot]:
-    """Show each snapshot, then yield it. `done` rounds and `sent` bytes came before.
+    """Show each snapshot, then yield it. `before`: the records of the rounds before the first snapshot.
 
     The title tells runs apart. Without a terminal, as in a notebook or a log, every round is a line.
     """
-    yield from (_live if sys.stderr.isatty() else _plain)(snapshots, rounds, done, sent, title)
+    show = _live if sys.stderr.isatty() else _plain
+    yield from show(snapshots, rounds, len(before), both_ways(before), title)
 
 
 def show_network(summary: Summary) -> None:

@@ -122,7 +122,7 @@ def sweep(
     for point, config in planned:
         folder = RunFolder(out / folder_name(point))
         snapshots = run(config, folder, device=device, resume=True, data=load(config.data))
-        for _ in watch(snapshots, config.rounds, folder.rounds_done()):
+        for _ in watch(snapshots, config.rounds, folder.metrics_before_resume()):
             pass
         yield Point(point, folder.path, folder.metrics(), config)
 

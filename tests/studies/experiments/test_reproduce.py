@@ -12,6 +12,7 @@ import pytest
 
 from fedvote.cli import main
 from fedvote.errors import ConfigError
+from fedvote.runs.progress import both_ways, traffic_text
 from fedvote.studies.experiments import EXPERIMENTS, Asked
 from fedvote.studies.experiments.reproduce import reproduce
 
@@ -43,6 +44,13 @@ def test_it_is_written_down_after_every_run_and_goes_on_where_it_was(tmp_path: P
     assert all(lines(tmp_path)[name].startswith(text) for name, text in done.items())
     *_, fewer = reproduce("figure-4b", asked(rounds=1, seeds=1), tmp_path)
     assert [len(cell["seeds"][0]) for cell in fewer.numbers()["cells"]] == [1, 1]
+
+
+def test_bytes_on_the_screen_go_on_with_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rounds in (1, 2):
+        *_, found = reproduce("figure-4b", asked(only=ROWS[:1], seeds=1, rounds=rounds), tmp_path)
+    (records,) = found.numbers()["cells"][0]["seeds"].values()
+    assert traffic_text(*both_ways(records)) in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_finished_runs_are_shown_whether_asked_for_or_not_and_need_no_checkpoint(tmp_path: Path) -> None:

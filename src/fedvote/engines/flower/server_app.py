@@ -36,7 +36,7 @@ from fedvote.runs.description import describe
 from fedvote.runs.experiment import record
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.judged_by import check_same_data, judged_by
-from fedvote.runs.progress import both_ways, watch
+from fedvote.runs.progress import watch
 
 DEFAULTS = {
     "experiment": "quickstart", "set": "", "out": "", "data": "", "keys": "", "device": "auto", "metrics": "",
@@ -86,10 +86,9 @@ def serve(grid: Grid, options: UserConfig, beside: Path | None = None) -> None:
 
 def _serve(server: Server, folder: RunFolder, since: Snapshot | None, numbers: RunNumbers) -> None:
     """Run the rounds into the run folder, and write its report."""
-    done = since.round if since else 0
-    sent = both_ways(folder.metrics())
+    before = folder.metrics()
     rounds = record(server.federation, folder, since, server.run(since), 1.0, server.statistics)  # a checkpoint a round
-    shown = rounds if server.log is json_line else watch(rounds, server.config.rounds, done, sent)
+    shown = rounds if server.log is json_line else watch(rounds, server.config.rounds, before)
     for snapshot in shown:
         numbers.add(snapshot.record)
         if server.log is json_line:

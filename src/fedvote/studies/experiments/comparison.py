@@ -73,7 +73,7 @@ class Comparison:
                 title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
                 data = load(config.data.name)
                 snapshots = run(config, folder, device=asked.device, resume=True, data=data)
-                for _ in watch(snapshots, config.rounds, folder.rounds_done(), title=title):
+                for _ in watch(snapshots, config.rounds, folder.metrics_before_resume(), title):
                     pass
             folders.setdefault(cell, {})[seed] = folder
             if asked.jobs == 1 or number == len(planned):
