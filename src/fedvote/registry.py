@@ -26,22 +26,27 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
     family, _, member = name.partition(":")
     if member and hasattr(registry.get(family), "member"):
         return registry[family].member(member)
-    file, _, attribute = name.rpartition(":")
-    if not file.endswith(".py"):
+    if not name.rpartition(":")[0].endswith(".py"):
         known = f"known: {', '.join(registry)}; or your own as FILE.py:NAME"
         raise ConfigError(f"{where} {name!r} is not known; {known}{did_you_mean(name, registry)}")
+    found = own_object(name, where)
+    if not callable(found):
+        raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
+    found.registered_as = absolute_name(name)  # to write the configuration back
+    return found
+
+
+def own_object(name: str, where: str) -> Any:
+    """What the user's own file has under a name, given as path/to/file.py:NAME."""
+    file, _, attribute = name.rpartition(":")
     if not Path(file).is_file():
         raise ConfigError(f"{where} {name!r}: there is no Python file {file}; expected FILE.py:NAME")
     module = _module(Path(file))
     if not hasattr(module, attribute):
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-        known = f"it has {', '.join(own) or 'no class or function'}{did_you_mean(attribute, own)}"
+        known = f"it has {', '.join(own) or 'no class or function'}{did_you_mean(attribute, vars(module))}"
         raise ConfigError(f"{where} {name!r}: {file} has no {attribute}; {known}")
-    found = getattr(module, attribute)
-    if not callable(found):
-        raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
-    found.registered_as = absolute_name(name)  # to write the configuration back
-    return found
+    return getattr(module, attribute)
 
 
 _named: set[str] = set()  # the FILE.py that the user of this process has named, as absolute paths

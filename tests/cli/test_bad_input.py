@@ -55,7 +55,7 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["run", "cifar10-silo"], "run `fedvote data get cifar10`"),
         (["run", ""], "'' is neither a preset nor a file"),
         (["keys", "metod"], "; did you mean method?"),
-        (["reproduce", "figure-4x"], "or all of them: all; did you mean figure-4"),
+        (["reproduce", "figure-4x"], "all of them: all, or your own as FILE.py:NAME; did you mean figure-4"),
         (["export", "nowhere"], "there is no nowhere, expected a run folder or its network.safetensors"),
         (["sweep", "quickstart", "--over", "seed=1,1"], "--over has seed=1 twice"),
         (["sweep", "quickstart", "--over", "seed=1", "--over", "seed=2"], "--over has seed twice"),

@@ -16,8 +16,8 @@ def reproduce(
     experiment: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXPERIMENT | all]",
-            help="An experiment; without a name, list them.",
+            metavar="[EXPERIMENT | FILE.py:NAME | all]",
+            help="An experiment, or your own; without a name, list them.",
             autocompletion=names_of("experiments", "all"),
         ),
     ] = None,

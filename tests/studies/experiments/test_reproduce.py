@@ -108,7 +108,8 @@ def test_the_command_shows_a_table_and_writes_numbers_page_drawing_and_index(
 
 def test_a_mistake_shows_before_anything_is_run(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"there is no experiment 'figure-9'; known: figure-3, .*, or all of them: all"
+        ConfigError,
+        match=r"there is no experiment 'figure-9'; known: figure-3, .*, all of them: all, or your own as FILE.py:NAME",
     ):
         list(reproduce("figure-9", Asked(), tmp_path))
     with pytest.raises(ConfigError, match="speed"):

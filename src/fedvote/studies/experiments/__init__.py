@@ -12,6 +12,7 @@ from fedvote.studies.experiments.broadcast_levels import (
     LEVELS_HOSTILE,
     LEVELS_HOSTILE_DIGITS,
 )
+from fedvote.studies.experiments.cells import Cell
 from fedvote.studies.experiments.compared_methods import (
     BOTH_WAYS,
     BOTH_WAYS_DIGITS,
@@ -21,6 +22,7 @@ from fedvote.studies.experiments.compared_methods import (
     FIGURE_4C,
     FIGURE_5,
 )
+from fedvote.studies.experiments.comparison import Comparison
 from fedvote.studies.experiments.contract import Asked, Experiment, Found
 from fedvote.studies.experiments.convergence import THEOREM_1
 from fedvote.studies.experiments.endings import ENDINGS_DIGITS
@@ -51,9 +53,10 @@ from fedvote.studies.experiments.quantiser_inputs import FIGURE_3
 from fedvote.studies.experiments.rates import RATES_CIFAR10
 from fedvote.studies.experiments.recipe import ABLATION, ACCURACY, ACCURACY_FASHION, ACCURACY_FEMNIST
 from fedvote.studies.experiments.trusted_clients import TRUSTED_DIGITS
+from fedvote.studies.experiments.views import by_round, grid
 from fedvote.studies.experiments.wire_bits import WIRE
 
-__all__ = ["EXPERIMENTS", "Asked", "Experiment", "Found"]
+__all__ = ["EXPERIMENTS", "Asked", "Cell", "Comparison", "Experiment", "Found", "by_round", "grid"]
 
 EXPERIMENTS: dict[str, Experiment] = {
     "figure-3": FIGURE_3,

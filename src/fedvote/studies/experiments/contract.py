@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fedvote.errors import ConfigError
 from fedvote.report.chart import Page
@@ -49,6 +49,7 @@ class Found(Protocol):
     def text(self) -> str: ...
 
 
+@runtime_checkable
 class Experiment(Protocol):
     @property
     def about(self) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean
+from fedvote.registry import absolute_name, did_you_mean, own_object
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag
 from fedvote.report.sections import section
 from fedvote.runs.environment import provenance
-from fedvote.studies.experiments import EXPERIMENTS, Asked, Found
+from fedvote.studies.experiments import EXPERIMENTS, Asked, Experiment, Found
 from fedvote.system.atomic_file import write
 from fedvote.system.device import find_device
 
@@ -25,7 +25,26 @@ RUNS = "runs"
 def report_on(name: str, asked: Asked, out: Path) -> str:
     """Run an experiment to its end; returns its table as text."""
     *_, found = reproduce(name, asked, out)
-    return f"{EXPERIMENTS[name].about}\n{found.text()}\npage: {out / f'{name}.html'}"
+    return f"{named(name).about}\n{found.text()}\npage: {out / f'{file_name(name)}.html'}"
+
+
+def named(name: str) -> Experiment:
+    """An experiment of the package, or the user's own as FILE.py:NAME."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    if ":" not in name:
+        known = f"{', '.join(EXPERIMENTS)}, all of them: all, or your own as FILE.py:NAME"
+        raise ConfigError(f"there is no experiment {name!r}; known: {known}{did_you_mean(name, EXPERIMENTS)}")
+    found = own_object(name, "experiment")
+    if not isinstance(found, Experiment):
+        raise ConfigError(f"experiment {name!r} is a {type(found).__name__}, expected a Comparison: docs/adding.md")
+    return found
+
+
+def file_name(name: str) -> str:
+    """The name of an experiment's files. The user's own has a dot, as no other has: nothing is overwritten."""
+    file, _, attribute = name.rpartition(":")
+    return f"{Path(file).stem}.{attribute}" if file else name
 
 
 def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
@@ -33,21 +52,22 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
 
     Writing takes at most a tenth of the time: results of a thousand cells are not written after each.
     """
-    if name not in EXPERIMENTS:
-        known = f"{', '.join(EXPERIMENTS)}, or all of them: all"
-        raise ConfigError(f"there is no experiment {name!r}; known: {known}{did_you_mean(name, EXPERIMENTS)}")
-    experiment = EXPERIMENTS[name]
-    about = {"experiment": name, "about": asked.titled(experiment.about), "asked": dataclasses.asdict(asked)}
+    experiment, file = named(name), file_name(name)
+    about = {
+        "experiment": absolute_name(name),
+        "about": asked.titled(experiment.about),
+        "asked": dataclasses.asdict(asked),
+    }
     about |= provenance(find_device(asked.device), range(asked.seeds))
     unwritten, due = None, 0.0
     for found in experiment.measure(asked, out / RUNS):
         unwritten = found
         if (start := time.monotonic()) >= due:
-            write_found(name, found, about, out)
+            write_found(file, found, about, out)
             unwritten, due = None, time.monotonic() + 9 * (time.monotonic() - start)
         yield found
     if unwritten is not None:
-        write_found(name, unwritten, about, out)
+        write_found(file, unwritten, about, out)
 
 
 def write_found(name: str, found: Found, about: Mapping[str, Any], out: Path) -> None:
@@ -62,6 +82,8 @@ def write_found(name: str, found: Found, about: Mapping[str, Any], out: Path) ->
 
 def index(out: Path) -> Page:
     """The page of links to the experiments that have a page in this folder."""
-    names = [name for name in EXPERIMENTS if (out / f"{name}.html").is_file()]
-    links = [tag("li", tag("a", EXPERIMENTS[name].about, href=f"{name}.html")) for name in names]
+    pages = {name: each.about for name, each in EXPERIMENTS.items() if (out / f"{name}.html").is_file()}
+    own = sorted({page.stem for page in out.glob("*.*.html")} - EXPERIMENTS.keys())
+    pages |= {name: name for name in own}
+    links = [tag("li", tag("a", about, href=f"{name}.html")) for name, about in pages.items()]
     return Page("Figures, tables and experiments", {}, [section("Measured here", tag("ul", *links))], [])
