@@ -26,6 +26,9 @@ def reproduce(
     only: Annotated[
         list[str] | None, typer.Option(metavar="ROW", help="Only this row, line or column; repeatable.")
     ] = None,
+    list_rows: Annotated[
+        bool, typer.Option("--list", help="List the rows and columns that --only takes, and run nothing.")
+    ] = False,
     set: Settings = None,
     device: Device = "auto",
     jobs: Annotated[int, typer.Option(help="Runs at a time, each in its own process with one thread.")] = 1,
@@ -38,16 +41,23 @@ def reproduce(
     """Measure the paper's figures and tables, or another experiment; the same command resumes it."""
     from fedvote.studies.experiments import EXPERIMENTS, Asked
     from fedvote.studies.experiments.earlier_runs import unpack
-    from fedvote.studies.experiments.reproduce import RUNS, report_on
+    from fedvote.studies.experiments.reproduce import RUNS, named, report_on
 
     if experiment is None:
         list_names("experiments")
+        return
+    every = list(EXPERIMENTS) if experiment == "all" else [experiment]
+    if list_rows:
+        for name in every:
+            typer.echo(named(name).about)
+            for kind, names in named(name).names().items():
+                typer.echo("\n  ".join([f"{kind}:", *names]) if names else f"{kind}: none")
         return
     asked = Asked(seeds, rounds, tuple(set or ()), tuple(only or ()), device, jobs)
     for file in earlier or ():
         unpack(file, out / RUNS)
     try:
-        for name in EXPERIMENTS if experiment == "all" else [experiment]:
+        for name in every:
             typer.echo(report_on(name, asked, out))
     except KeyboardInterrupt:
         typer.echo("stopped; the same command resumes", err=True)

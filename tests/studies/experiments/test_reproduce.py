@@ -125,6 +125,20 @@ def test_named_alone_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -
     assert all(f"{name} " in said and each.about in said for name, each in EXPERIMENTS.items())
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_name_that_only_takes_is_listed_and_nothing_runs(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", name, "--list", "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert stop.value.code == 0 and said.startswith(EXPERIMENTS[name].about) and not list(tmp_path.iterdir())
+    with pytest.raises(ConfigError) as unknown:
+        next(iter(EXPERIMENTS[name].measure(Asked(only=("another row",)), tmp_path)))
+    known = str(unknown.value).partition("; it has: ")[2].split("; ")
+    assert [line.strip() for line in said.splitlines() if line.startswith("  ")] == known
+
+
 def test_what_is_counted_needs_no_runs(tmp_path: Path) -> None:
     (found,) = reproduce("table-3", Asked(), tmp_path)
     assert not (tmp_path / "runs").exists() and "vgg7" in found.text()

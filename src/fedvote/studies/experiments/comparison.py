@@ -50,6 +50,12 @@ class Comparison:
     first_seed: int = 0  # of its runs: settings may have been chosen with seeds before it
     stop_seed: int | None = None  # runs with this seed and later ones belong to another comparison; None: all belong
 
+    def names(self) -> dict[str, list[str]]:
+        """Rows and columns, in the order of the cells."""
+        rows = dict.fromkeys(cell.row for cell in self.cells)
+        columns = dict.fromkeys(cell.column for cell in self.cells if cell.column)
+        return {"rows": list(rows), "columns": list(columns)}
+
     def measure(self, asked: Asked, runs: Path) -> Iterator[Compared]:
         wanted = self.wanted(asked)
         check_names_kept(self.cells, wanted, asked.settings)
@@ -102,10 +108,12 @@ class Comparison:
 
     def wanted(self, asked: Asked) -> list[Cell]:
         """The cells in the rows and columns asked for; if no row is named, in all rows, and likewise for columns."""
-        names = {cell.row for cell in self.cells}, {cell.column for cell in self.cells}
-        chosen(asked.only, [name for cell in self.cells for name in (cell.row, cell.column) if name], self.about)
-        rows, columns = (known.intersection(asked.only) or known for known in names)
-        return [cell for cell in self.cells if cell.row in rows and cell.column in columns]
+        names = self.names()
+        chosen(asked.only, [*names["rows"], *names["columns"]], self.about)
+        rows, columns = (set(known).intersection(asked.only) for known in names.values())
+        return [
+            cell for cell in self.cells if (not rows or cell.row in rows) and (not columns or cell.column in columns)
+        ]
 
 
 @dataclass(frozen=True)

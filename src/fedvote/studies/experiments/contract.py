@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -54,6 +54,10 @@ class Experiment(Protocol):
     @property
     def about(self) -> str:
         """A description: which figure or table it is, and what it shows."""
+        ...
+
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """The names that `only` takes, by their kind, such as rows and columns."""
         ...
 
     def measure(self, asked: Asked, runs: Path) -> Iterator[Found]:

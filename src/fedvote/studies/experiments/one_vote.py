@@ -31,8 +31,11 @@ WEIGHTS = 100_000  # votes with the same probabilities of an error, in each seed
 class OneVote:
     about: str = "Lemma 1: errors of one plurality vote by number of clients, and their bound"
 
+    def names(self) -> dict[str, list[str]]:
+        return {"rows": list(CASES)}
+
     def measure(self, asked: Asked, runs: Path) -> Iterator[Checked]:
-        names = chosen(asked.only, CASES, self.about)
+        names = chosen(asked.only, self.names()["rows"], self.about)
         rows: Rows = [{"case": name, **row(CASES[name], M, asked.seeds)} for name in names for M in CLIENTS]
         kinds = ("measured", "exact", "bound")
         curves = {

@@ -44,10 +44,13 @@ class Inputs:
     preset: str = "fashion-mnist"
     rate: float = 0.001  # FedAvg's learning rate; its updates are measured
 
+    def names(self) -> dict[str, list[str]]:
+        return {"rows": list(TITLES)}
+
     def measure(self, asked: Asked, runs: Path) -> Iterator[Histograms]:
         from scipy import stats
 
-        wanted = chosen(asked.only, TITLES, self.about)
+        wanted = chosen(asked.only, self.names()["rows"], self.about)
         config = read(self.preset, asked.settings)
         floats = read(self.preset, ["method=fedavg", f"method.lr={self.rate}", *asked.settings])
         delta, pi = updates(federation(floats, "cpu")), probabilities(federation(config, "cpu"))

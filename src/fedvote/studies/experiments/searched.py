@@ -56,14 +56,23 @@ class Searched:
 
     def check(self, only: Sequence[str]) -> None:
         """Refuse, before the search, a name that is neither searched for nor compared after any choice."""
-        compared = [
+        by_any = set[str]().union(*self._compared())
+        known = [name for names in self.names().values() for name in names]
+        chosen([name for name in only if name not in by_any], known, self.about)
+
+    def names(self) -> dict[str, list[str]]:
+        """What is searched for, and the rows and columns that the comparison has after any choice."""
+        compared = self._compared()
+        by_all = [name for name in compared[0] if all(name in names for names in compared)]
+        searched = dict.fromkeys(cell.row for cell in self.candidates)
+        return {"searched": list(searched), "compared": list(dict.fromkeys(by_all))}
+
+    def _compared(self) -> list[list[str]]:
+        """The names of the comparison after each choice."""
+        return [
             [name for cell in self.compare({each.row: each.column}).cells for name in (cell.row, cell.column)]
             for each in self.candidates
         ]
-        by_any = set[str]().union(*compared)
-        by_all = [name for name in compared[0] if all(name in names for names in compared)]
-        known = [*(cell.row for cell in self.candidates), *by_all]
-        chosen([name for name in only if name not in by_any], known, self.about)
 
     def chosen(self, tried: Sequence[Runs]) -> dict[str, str]:
         found: dict[str, dict[str, list[float]]] = {}
