@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,15 @@ def test_runs_of_a_results_file_count_as_finished_and_keep_every_number(there: P
     cells = json.loads((here / "few-digits.json").read_text())["cells"]
     assert cells and all(cell["environments"]["1"]["commit"] == "another" for cell in cells)
     assert all("hostile_weight" in record for record in cells[0]["seeds"]["1"])
+
+
+def test_runs_with_fewer_rounds_than_asked_for_are_repeated_from_the_first(there: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    unpack(there / "few-digits.json", here / RUNS)
+    (file, *_) = (here / RUNS).glob("*/metrics.jsonl")
+    file.write_text(file.read_text().replace('"round"', '"marked": 1, "round"'))
+    *_, _ = reproduce("few-digits", replace(ASKED, rounds=3), here)
+    assert len(file.read_text().splitlines()) == 3 and "marked" not in file.read_text()
 
 
 def test_runs_that_are_there_already_stay(there: Path) -> None:
