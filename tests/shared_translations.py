@@ -35,7 +35,7 @@ def shared_translations() -> Iterator[None]:
 
     from fedvote.export import onnx
     from fedvote.export.c import program
-    from fedvote.export.network_file import Deployed
+    from fedvote.network.deployed import Deployed
 
     graphs: dict[bytes, bytes] = {}
     translate = onnx.translated

@@ -31,9 +31,9 @@ def test_ten_lines_from_arrays_to_a_binary_network() -> None:
     network = sim.deployed(snapshot)
 
     assert snapshot.round == 4 and snapshot.record["accuracy"] > 0.8
-    assert isinstance(network, nn.Sequential) and not network.training
-    assert isinstance(network[0], nn.Linear)
-    assert set(network[0].weight.unique().tolist()) == {-1.0, 1.0}
+    assert not network.training and isinstance(network.network, nn.Sequential)
+    assert isinstance(network.network[0], nn.Linear)
+    assert set(network.network[0].weight.unique().tolist()) == {-1.0, 1.0}
     inputs = torch.from_numpy(x[500:]).float()
     right = float((network(inputs).argmax(1).numpy() == y[500:]).mean())
     assert right == snapshot.record["accuracy_calibrated"]
@@ -74,7 +74,7 @@ def test_users_own_convolutions_and_torch_datasets_work_too() -> None:
     method = fedvote.FedVote(votes="ternary", train_float=True)
     sim = fedvote.simulate(module, data, method, clients=4, rounds=3, steps=15, batch=16)
     *_, last = sim.run()
-    weights = sim.deployed(last)[0].weight  # type: ignore[index]
+    weights = sim.deployed(last).get_parameter("network.0.weight")
     assert set(weights.unique().tolist()) <= {-1.0, 0.0, 1.0}
     assert last.record["accuracy_float"] > 0.8
 

@@ -39,6 +39,7 @@ from fedvote.fitting_parts import (
 )
 from fedvote.method import Method
 from fedvote.methods import method_of
+from fedvote.network.deployed import Deployed, bare, count_votes
 from fedvote.network.dropout import noise_of
 from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
@@ -104,6 +105,7 @@ class Federation:
         method, plan = method_of(method), plan or Plan()
         data = load(data) if isinstance(data, str) else data
         check_kinds(network, method, data)
+        network = bare(network)
         warn_of(plan, method, data)
         contracts.signatures(type(method), Method)
         method.check(plan.cohort)
@@ -210,12 +212,15 @@ class Federation:
         shuffled = torch.randperm(len(self.data.test), generator=Key(self.plan.seed).torch("test"))
         return self.data.test.rows(shuffled).to(self.device)
 
-    def deployed(self, snapshot: Snapshot) -> nn.Module:
-        """The model that goes onto a device: an ordinary module with voted weights and calibrated batch norm.
+    def deployed(self, snapshot: Snapshot) -> Deployed:
+        """The model that goes onto a device, with voted weights and calibrated batch norm, as `load_network` gives it.
 
-        Its inputs must be scaled, as by `Examples.take`. A network from `load_network` scales them itself.
+        It takes inputs as the data store them, and scales them itself. Its `network` has the layers.
         """
-        return self.network.module(*self.calibrated(snapshot))
+        weights, statistics = self.calibrated(snapshot)
+        module, train, votes = self.network.module(weights, statistics), self.data.train, count_votes(weights.voted)
+        made = Deployed(module, train.mean, train.std, self.data.classes, self.data.shape, train.x.dtype, votes)
+        return made.eval().requires_grad_(False)
 
     def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:
         """The deployed weights and the batch-norm statistics that go with them, on the CPU."""

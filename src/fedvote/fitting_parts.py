@@ -18,6 +18,7 @@ from fedvote.core import Dataset
 from fedvote.errors import ConfigError, Doubt, some
 from fedvote.method import Merge, Method
 from fedvote.methods import METHODS
+from fedvote.network.deployed import bare
 from fedvote.network.network import Network
 from fedvote.plan import Plan
 from fedvote.randomness import Key
@@ -45,7 +46,7 @@ def check_start(start: object) -> Path | str | Mapping[str, Tensor]:
     """A file or a state dict to start from; a module gives its own, and arrays become tensors."""
     if isinstance(start, str | Path):
         return start
-    weights = start.state_dict() if isinstance(start, nn.Module) else start
+    weights = bare(start).state_dict() if isinstance(start, nn.Module) else start
     if not isinstance(weights, Mapping) or not weights:
         found = repr(start) if start is None or weights == {} else contracts.kind(start)
         raise ConfigError(f'start is {found}, expected "given", "seed", a file of weights, or module.state_dict()')

@@ -77,8 +77,8 @@ def test_the_deployed_module_holds_votes_and_judges_one_input_at_a_time() -> Non
     made = simulated(rounds=4, steps=25)
     last = list(made.run())[-1]
     deployed = made.deployed(last)
-    assert isinstance(deployed[0], nn.Linear)  # type: ignore[index]
-    assert set(deployed[0].weight.flatten().tolist()) == {-1.0, 1.0}  # type: ignore[index]
+    assert isinstance(deployed.get_submodule("network.0"), nn.Linear)
+    assert set(deployed.get_parameter("network.0.weight").flatten().tolist()) == {-1.0, 1.0}
     data = dataset().test
     right = sum(int(deployed(data.x[i : i + 1]).argmax() == data.y[i]) for i in range(len(data)))
     assert right / len(data) == pytest.approx(last.record["accuracy_calibrated"])

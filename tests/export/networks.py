@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from fedvote.core import Weights
-from fedvote.export.network_file import Deployed
 from fedvote.models import make_model
 from fedvote.models.residual import Block, PreactivationBlock, conv3x3, norm, stages
+from fedvote.network.deployed import Deployed
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY
 

@@ -20,10 +20,10 @@ from fedvote import FedAvg, Federation, FedVote, Plan, load_network, save_networ
 from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import export_c
 from fedvote.export.c.program import Program
-from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import export_onnx, outputs
 from fedvote.method import Method
 from fedvote.models import make_model
+from fedvote.network.deployed import Deployed
 from fedvote.network.network import Network
 from tests.export.networks import CASES, IMAGE, TRIED, VALUES, deployed, inputs, mlp
 from tests.toy import dataset
@@ -245,7 +245,7 @@ def test_files_and_networks_of_another_kind_are_refused_before_anything_is_done(
     with pytest.raises(ConfigError, match=r"is a folder, expected a file in it"):
         export_onnx(network, tmp_path / "folder.onnx")
     for export, name in ((export_onnx, "x.onnx"), (export_c, "x.c")):
-        with pytest.raises(ConfigError, match=r"got a Sequential, expected a network from fedvote\.load_network"):
+        with pytest.raises(ConfigError, match=r"got a Sequential, expected a deployed network: .*fedvote\.load_network"):
             export(mlp(), tmp_path / name)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["folder.onnx"]
 

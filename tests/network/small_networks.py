@@ -30,7 +30,7 @@ def mlp(outputs: int = 3) -> nn.Sequential:
 def trained(network: nn.Module, data: Dataset, method: Method, **options: Any) -> tuple[nn.Module, float]:
     run = fedvote.simulate(network, data, method, clients=2, rounds=3, steps=10, batch=20, device="cpu", **options)
     *_, last = run
-    return run.deployed(last), next(last.record[name] for name in ("accuracy", "r2") if name in last.record)
+    return run.deployed(last).network, next(last.record[name] for name in ("accuracy", "r2") if name in last.record)
 
 
 class OneHot(nn.Module):

@@ -43,7 +43,7 @@ def test_weights_that_the_user_froze_stay_to_the_bit_and_are_not_sent(method: Me
         )
         *_, last = run
         assert sum(layer.bits_up for layer in run.federation.summary().layers if layer.role == FROZEN) == 0
-        return run.deployed(last), last.record["uplink_bytes"]
+        return run.deployed(last).network, last.record["uplink_bytes"]
 
     whole, part = mlp(), mlp()
     part[0].requires_grad_(False)
@@ -76,7 +76,7 @@ def test_weights_that_the_user_froze_stay_as_the_seed_draws_them(method: Method)
     drawn = Network(mlp(), run.federation.plan.seed)
     assert "0.weight" not in {slot.name for slot in made.voted}
     *_, last = run
-    found = run.deployed(last)[0].weight.flatten()  # type: ignore[index]
+    found = run.deployed(last).get_parameter("network.0.weight").flatten()
     assert torch.equal(found, drawn.start.voted[: len(found)])
 
 

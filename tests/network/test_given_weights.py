@@ -39,7 +39,7 @@ def test_a_float_method_starts_from_exactly_the_given_network_with_its_norms() -
     x = dataset().train.x[:40]
     network, weights = made.network, made.method.models(made.start().state)["deployed"]
     torch.testing.assert_close(network(weights.voted, weights.floats, x), module().train()(x))
-    handed_out = made.deployed(made.start()).state_dict()
+    handed_out = made.deployed(made.start()).network.state_dict()
     for name, value in module().named_parameters():
         assert torch.equal(handed_out[name], value), name
 

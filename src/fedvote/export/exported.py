@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from fedvote import contracts
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError, FedVoteError, ModelError, reason
-from fedvote.export.network_file import Deployed
+from fedvote.network.deployed import Deployed
 
 TOLERANCE = 1e-3  # allowed difference of a float export, relative to the largest output
 AGREEMENT = 0.9  # share of inputs on which an int8 export must predict the network's class
@@ -34,8 +35,8 @@ def checked(network: Deployed, path: Path | str, ending: str) -> tuple[Deployed,
     path = Path(path)
     if not isinstance(network, Deployed):
         raise ConfigError(
-            f"got a {type(network).__name__}, expected a network from fedvote.load_network: save yours with "
-            "fedvote.save_network, then load it"
+            f"got {contracts.kind(network)}, expected a deployed network: give run.deployed(snapshot), or what "
+            "fedvote.load_network returns"
         )
     if path.suffix != ending:
         raise ConfigError(f"the file is {str(path)!r}, expected a name that ends in {ending}")

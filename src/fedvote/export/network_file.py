@@ -1,7 +1,7 @@
 """The deployed network as a file: votes packed into bits or trits, float weights, batch-norm statistics.
 
 `network.safetensors` is self-contained: it names the network, the scaling of its inputs and its classes. `load_network`
-returns an ordinary nn.Module for unscaled inputs.
+returns the same module as `deployed` of the run.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from fedvote import contracts
-from fedvote.core import Codec, State, Weights, scaled
+from fedvote.core import Codec, State, Weights
 from fedvote.errors import ConfigError, WireError
 from fedvote.export.network_header import CODECS, DTYPES, About
 from fedvote.federation import Federation
 from fedvote.models import MODELS, make_model
+from fedvote.network.deployed import Deployed, bare, count_votes
 from fedvote.network.network import Network
 from fedvote.network.start import Start
 from fedvote.registry import check_trust, files_in
@@ -32,45 +33,6 @@ from fedvote.system.tensor_file import save_tensors
 STATISTICS = "statistics/"
 LARGEST_TRIAL = 2**18  # numbers in an input that an unknown file may have a network run on
 WEIGHTS_A_BYTE = 8  # at most, in any packing
-
-
-class Deployed(nn.Module):
-    """A network that takes inputs as the dataset stores them (uint8, or unscaled floats) and scales them itself."""
-
-    scales_inputs = True
-    mean: Tensor
-    std: Tensor
-
-    def __init__(
-        self,
-        network: nn.Module,
-        mean: Sequence[float],
-        std: Sequence[float],
-        classes: Sequence[str],
-        shape: Sequence[int],
-        dtype: torch.dtype,
-        votes: int | None = None,
-    ):
-        """`mean` and `std`: of each channel in training, for uint8 after division by 255; empty: no scaling.
-
-        `shape` and `dtype`: of one stored input. `votes`: how many weights are votes, if it is known.
-        """
-        super().__init__()
-        self.network, self.classes, self.shape, self.dtype = network, tuple(classes), tuple(shape), dtype
-        self.votes = votes
-        self.register_buffer("mean", torch.tensor(mean))
-        self.register_buffer("std", torch.tensor(std))
-
-    def forward(self, x: Tensor) -> Tensor:
-        # uint8 is divided by 255, floats are not: the wrong dtype would silently give wrong answers
-        if x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
-            raise ConfigError(
-                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as in the training data: "
-                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them (one input: n = 1)"
-            )
-        channels = (-1,) + (1,) * (x.ndim - 2)
-        y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
-        return y
 
 
 def save_network(
@@ -133,7 +95,7 @@ def load_network(
         raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run")
     with _errors_named(path):
         about, tensors = _read(path)
-    module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else module
+    module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else bare(module)
     names = about.voted if keep_float is None else None
     keep_float = about.keep_float if keep_float is None else keep_float
     if names is None and keep_float is None and math.prod(about.shape) > LARGEST_TRIAL:
@@ -158,7 +120,7 @@ def load_network(
     with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
     ready = network.module(Weights(voted, floats), statistics)
-    dtype, votes = DTYPES[about.dtype], network.D if about.packing != "float32" else 0
+    dtype, votes = DTYPES[about.dtype], count_votes(voted)
     made = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
     return made.eval().requires_grad_(False)
 

@@ -24,9 +24,9 @@ from torch import Tensor
 from fedvote.errors import ConfigError, FedVoteError, ModelError, reason
 from fedvote.export.exported import Exported, agreement, checked, checked_inputs, examples, votes_among
 from fedvote.export.int8 import grouped_outputs, with_int8
-from fedvote.export.network_file import Deployed
 from fedvote.export.packing import BITS, Packed, pack
 from fedvote.export.quiet import quiet
+from fedvote.network.deployed import Deployed
 from fedvote.system.atomic_file import write
 
 if TYPE_CHECKING:

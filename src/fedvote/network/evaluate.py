@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,15 @@ from fedvote.network.network import Network
 from fedvote.tasks.goal import CLASSES, Goal
 
 
-def outputs_of(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Outputs and targets, in batches of nearly equal size; for batch norm, a last single input joins another batch."""
+def batches_of(examples: Examples, batch: int) -> Sequence[Tensor]:
+    """Rows, in batches of nearly equal size; for batch norm, a last single input joins another batch."""
     cut = torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch))
-    if batch > 1 and len(cut) > 1 and len(cut[-1]) == 1:
-        cut = (*cut[:-2], torch.cat(cut[-2:]))
-    for index in cut:
+    return (*cut[:-2], torch.cat(cut[-2:])) if batch > 1 and len(cut) > 1 and len(cut[-1]) == 1 else cut
+
+
+def outputs_of(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Outputs and targets, batch by batch."""
+    for index in batches_of(examples, batch):
         x, y = examples.take(index)
         yield outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float(), y
 

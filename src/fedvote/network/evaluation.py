@@ -11,7 +11,7 @@ from fedvote import contracts
 from fedvote.core import Dataset, Examples
 from fedvote.data import load
 from fedvote.errors import ConfigError, ModelError, reason
-from fedvote.network.evaluate import outputs_of
+from fedvote.network.evaluate import batches_of, outputs_of
 from fedvote.plan import Plan
 from fedvote.tasks.goal import Goal
 from fedvote.tasks.metrics import decisions
@@ -22,7 +22,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Judge a network on the test examples: the metric by its name, the loss, and more by the task.
 
-    network: any nn.Module for inputs as in training, such as `deployed` returns or `load_network`
+    network: what `deployed` or `load_network` returns; or any nn.Module, which gets scaled inputs, as in training
     data: a dataset, or its name
     loss, metric: as in `simulate`
 
@@ -56,7 +56,7 @@ def judged(network: nn.Module, data: Dataset, examples: Examples, goal: Goal, ba
 def answers(network: nn.Module, examples: Examples, batch: int) -> Tensor:
     """All outputs, in evaluation mode. A network that scales its own inputs gets them as they are stored."""
     if getattr(network, "scales_inputs", False):
-        batches = (network(x) for x in examples.x.split(batch))
+        batches = (network(examples.x[rows]) for rows in batches_of(examples, batch))
     else:
         batches = (outputs for outputs, _ in outputs_of(network, examples, batch))
     training = network.training

@@ -17,7 +17,7 @@ from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import export_c, outputs
 from fedvote.export.c import program as program_module
 from fedvote.export.c.compiled import compiled
-from fedvote.export.network_file import Deployed
+from fedvote.network.deployed import Deployed
 from tests.export.c.run_program import needs_compiler
 from tests.export.networks import IMAGE, deployed, inputs, mlp
 

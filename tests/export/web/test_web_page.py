@@ -15,11 +15,11 @@ from torch import nn
 
 from fedvote import ConfigError, from_arrays
 from fedvote.data import load
-from fedvote.export.network_file import Deployed
 from fedvote.export.web import export_web, outputs
 from fedvote.export.web.layer_votes import MOST, layer_votes
 from fedvote.export.web.page_input import page_input
 from fedvote.export.web.run_facts import task_of
+from fedvote.network.deployed import Deployed
 from tests.export.networks import deployed, mlp
 from tests.export.web.tables import table
 

@@ -24,6 +24,7 @@ from fedvote.errors import ConfigError, Doubt
 from fedvote.federation import Federation
 from fedvote.method import Method
 from fedvote.methods import method_of
+from fedvote.network.deployed import Deployed
 from fedvote.network.network import Network
 from fedvote.network.summary import Summary
 from fedvote.plan import Plan, all_knobs
@@ -115,8 +116,8 @@ class Simulation:
         """Every layer with its shape, what happens to it, and its bits; print it."""
         return self.federation.summary()
 
-    def deployed(self, snapshot: Snapshot) -> nn.Module:
-        """The model that goes onto a device: an ordinary module whose voted weights are -1 and +1 (or 0)."""
+    def deployed(self, snapshot: Snapshot) -> Deployed:
+        """The model that goes onto a device: a module for inputs as in the data, whose votes are -1 and +1 (or 0)."""
         return self.federation.deployed(snapshot)
 
     def run(self, since: Snapshot | None = None, network: Network | None = None) -> Iterator[Snapshot]:

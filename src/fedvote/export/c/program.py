@@ -17,8 +17,8 @@ from fedvote.export.c.calls import Calls
 from fedvote.export.c.compiled import can_compile, compiled
 from fedvote.export.c.constants import CHUNK
 from fedvote.export.exported import Exported, agreement, checked, checked_inputs, examples, votes_among
-from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, OUTPUT, translated
+from fedvote.network.deployed import Deployed
 from fedvote.system.atomic_file import write
 
 PIXELS = 16  # computed at a time, as in runtime.c

@@ -10,8 +10,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from fedvote.export.network_file import Deployed
 from fedvote.export.packing import BITS, pack_votes
+from fedvote.network.deployed import Deployed
 
 MOST = 2**18  # votes of one layer in a page
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fedvote.core import Dataset
 from fedvote.errors import ConfigError
-from fedvote.export.network_file import Deployed
 from fedvote.export.web.ink import Ink, measured
+from fedvote.network.deployed import Deployed
 
 KINDS = {torch.uint8: "uint8", torch.float32: "float32"}
 CHANNELS = (1, 3)  # grey or colour

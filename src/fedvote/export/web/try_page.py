@@ -11,12 +11,12 @@ from importlib.resources import files
 from typing import Any
 
 from fedvote.core import Task
-from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, OUTPUT
 from fedvote.export.web.browser_runtime import VERSION
 from fedvote.export.web.layer_votes import layer_votes
 from fedvote.export.web.trial_section import trial_section
 from fedvote.export.web.votes_section import votes_section
+from fedvote.network.deployed import Deployed
 from fedvote.report.html_page import heading, html_page, tile
 from fedvote.report.markup import Html, data_block, join, tag
 

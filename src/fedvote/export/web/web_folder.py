@@ -15,10 +15,10 @@ from fedvote.core import Dataset, Task
 from fedvote.errors import ConfigError
 from fedvote.export import onnx
 from fedvote.export.exported import Exported, inputs_of
-from fedvote.export.network_file import Deployed
 from fedvote.export.web.browser_runtime import LICENCE, runtime_script
 from fedvote.export.web.page_input import page_input
 from fedvote.export.web.try_page import GENERATOR, network_in, try_page
+from fedvote.network.deployed import Deployed
 from fedvote.system.atomic_file import write
 
 PAGE, RUNTIME = "index.html", "runtime.js"

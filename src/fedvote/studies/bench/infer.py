@@ -21,9 +21,9 @@ from fedvote.core import Weights
 from fedvote.errors import ModelError
 from fedvote.export.c import Program
 from fedvote.export.c.compiled import Answers, can_compile, compiled
-from fedvote.export.network_file import Deployed
 from fedvote.export.onnx import INPUT, export_onnx, session
 from fedvote.models import make_model
+from fedvote.network.deployed import Deployed
 from fedvote.network.network import Network
 from fedvote.quantize import BINARY, TERNARY
 from fedvote.studies.bench.stopwatch import seconds_of

@@ -1,0 +1,60 @@
+"""A network as it runs on a device: a module that takes inputs as the data store them, and scales them itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from fedvote.core import scaled
+from fedvote.errors import ConfigError
+
+
+class Deployed(nn.Module):
+    """A network that takes inputs as the dataset stores them: uint8, or unscaled floats. `network`: the layers."""
+
+    scales_inputs = True
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        network: nn.Module,
+        mean: Sequence[float],
+        std: Sequence[float],
+        classes: Sequence[str],
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        votes: int | None = None,
+    ):
+        """`mean` and `std`: of each channel in training, for uint8 after division by 255; empty: no scaling.
+
+        `shape` and `dtype`: of one stored input. `votes`: how many weights are votes, if it is known.
+        """
+        super().__init__()
+        self.network, self.classes, self.shape, self.dtype = network, tuple(classes), tuple(shape), dtype
+        self.votes = votes
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+
+    def forward(self, x: Tensor) -> Tensor:
+        # uint8 is divided by 255, floats are not: the wrong dtype would silently give wrong answers
+        if x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
+            raise ConfigError(
+                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as in the training data: "
+                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them (one input: n = 1)"
+            )
+        channels = (-1,) + (1,) * (x.ndim - 2)
+        y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
+        return y
+
+
+def count_votes(voted_D: Tensor) -> int:
+    """How many of these weights are votes: all, or none of a float network."""
+    return len(voted_D) if torch.isin(voted_D, voted_D.new_tensor((-1, 0, 1))).all() else 0
+
+
+def bare(module: nn.Module) -> nn.Module:
+    """The layers of a deployed network, for training, which scales inputs itself; other modules as they are."""
+    return module.network if isinstance(module, Deployed) else module
