@@ -205,7 +205,7 @@ class Codec(ABC):
         return len(payload)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """A model as the two flat vectors that a `Network` takes."""
 

@@ -245,7 +245,9 @@ def test_files_and_networks_of_another_kind_are_refused_before_anything_is_done(
     with pytest.raises(ConfigError, match=r"is a folder, expected a file in it"):
         export_onnx(network, tmp_path / "folder.onnx")
     for export, name in ((export_onnx, "x.onnx"), (export_c, "x.c")):
-        with pytest.raises(ConfigError, match=r"got a Sequential, expected a deployed network: .*fedvote\.load_network"):
+        with pytest.raises(
+            ConfigError, match=r"got a Sequential, expected a deployed network: .*fedvote\.load_network"
+        ):
             export(mlp(), tmp_path / name)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["folder.onnx"]
 

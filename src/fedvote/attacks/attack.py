@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedvote.reputation import Reputation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Seen:
     """An attacker's view of a round. Each tensor has one row per client: H hostile or G honest ones."""
 

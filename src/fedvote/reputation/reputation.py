@@ -59,7 +59,7 @@ class Ballots:
         return votes_at(self.votes.row(k), places_n)[0] if isinstance(self.votes, Packed) else self.votes[k, places_n]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Verdict:
     """The decision of a rule. Only the ratios of weights matter. If both are all 0, the soft vote stays as it was."""
 

@@ -28,7 +28,7 @@ from fedvote.rounds import held
 from fedvote.wire import Codecs, Delivery, Outgoing, Wire, read, stacked
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Closed:
     """The outcome of a round: the next state, the clients that counted, and why others did not."""
 

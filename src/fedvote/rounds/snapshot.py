@@ -10,7 +10,7 @@ import torch
 from fedvote.core import State
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """The state after a round, all that the next round depends on, and the round's record."""
 
