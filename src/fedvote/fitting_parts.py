@@ -140,6 +140,7 @@ def check_finite(network: Network) -> None:
         for slot in slots
         if not (flat[slot.start : slot.stop].abs() <= LARGEST).all()
     ]
+    bad += [name for name, value in network.kept_statistics.items() if not value.isfinite().all()]
     if bad:
         raise ConfigError(
             f"the initial weights of {some(bad)} have NaN or infinite numbers, or some beyond ±{LARGEST:.3g}, which no "

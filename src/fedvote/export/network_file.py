@@ -58,7 +58,7 @@ def save_network(
     tensors = {
         "voted": torch.frombuffer(bytearray(codec.encode(weights.voted)), dtype=torch.uint8),
         "float": weights.floats,
-        **{STATISTICS + name: value for name, value in statistics.items()},
+        **{STATISTICS + name: value for name, value in (statistics | federation.network.kept_statistics).items()},
     }
     train = federation.data.train
     about = About(
@@ -68,7 +68,7 @@ def save_network(
         classes=federation.data.classes,
         mean=train.mean,
         std=train.std,
-        layers=federation.network.fingerprint.hex(),
+        layers=federation.network.layout.hex(),
         model=model.name if model else None,
         keep_float=model.keep_float if model else None,
         voted=[slot.name for slot in federation.network.voted],
@@ -106,16 +106,17 @@ def load_network(
     starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
     with _errors_named(path):
         either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=names) for each in starts]
-    network = either[about.layers == either[1].fingerprint.hex()]
+    network = either[about.layers == either[1].layout.hex()]
     floats = tensors.pop("float")
     voted_bytes = tensors.pop("voted").numpy().tobytes()
     statistics = {name.removeprefix(STATISTICS): tensor for name, tensor in tensors.items()}
     found = about.layers, floats.shape, {name: tensor.shape for name, tensor in statistics.items()}
-    if found != (network.fingerprint.hex(), (network.F,), network.norms):
+    norms = network.norms | {name: tensor.shape for name, tensor in network.kept_statistics.items()}
+    if found != (network.layout.hex(), (network.F,), norms):
         raise ConfigError(
             f"{path} is of another network than {'the module given' if module_given else about.model}: it has "
             f"{len(floats)} float weights and {len(statistics)} batch-norm statistics, expected {network.F} and "
-            f"{len(network.norms)}; use the layer names and shapes and the keep_float of training"
+            f"{len(norms)}; use the layer names and shapes and the keep_float of training"
         )
     with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()

@@ -2,7 +2,8 @@
 
 Clients vote on the weights of all convolutions and linear layers except those kept float (Section VI of the paper: the
 last layer stays float, is initialised from the shared seed and is not trained). Batch norm is static: it normalises by
-the batch, or by statistics that `calibrate` measured. Dropout follows from the run's key (dropout.py).
+the batch, or by statistics that `calibrate` measured, unless the user froze it. Dropout follows from the run's key
+(dropout.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from fedvote.network.quick_max_pool import QuickMaxPool
 from fedvote.network.slots import Vector, fingerprint_of, flatten, length, slots_of, standardised, unflatten
 from fedvote.network.start import Start, draw, warn_of_rounding
 from fedvote.network.static_batch_norm import (
+    batch_norms,
+    frozen_norms,
     has_affine_norms,
     norm_statistics,
     with_recording_norms,
@@ -66,8 +69,12 @@ class Network:
         if start == "given":
             warn_of_rounding(module)
         self.drops_norms = start == "seed" and has_affine_norms(module)
-        self._tracking = with_recording_norms(module, affine=start == "given")
-        self._batch = with_static_norms(self._tracking).train()
+        self._tracking = with_recording_norms(module, given=start == "given")
+        norms = batch_norms(self._tracking)
+        self.kept_norms = frozenset(name for name, norm in norms.items() if not norm.training)
+        given_norms = frozen_norms(module) if start == "given" else {}
+        self.unkept_norms = [name for name, norm in given_norms.items() if norm.training and norm.affine]
+        self._batch = self._training(with_static_norms(self._tracking))
         self._frozen = frozen_weights(module, self._batch)
         self._loss = loss
         self._half = False
@@ -159,13 +166,26 @@ class Network:
 
     @cached_property
     def fingerprint(self) -> bytes:
+        """Eight bytes: a hash of the names and shapes of all layers, and of the statistics that batch norms keep.
+
+        No message has these statistics, so all machines have to have the same.
+        """
+        return fingerprint_of((*self.voted, *self.floats), self.kept_statistics)
+
+    @property
+    def layout(self) -> bytes:
         """Eight bytes: a hash of the names and shapes of all layers."""
         return fingerprint_of((*self.voted, *self.floats))
 
     @property
     def norms(self) -> dict[str, torch.Size]:
-        """Names and shapes of the batch-norm statistics."""
-        return {name: buffer.shape for name, buffer in norm_statistics(self._tracking).items()}
+        """Names and shapes of the batch-norm statistics that are measured."""
+        return {name: buffer.shape for name, buffer in self._statistics().items()}
+
+    @property
+    def kept_statistics(self) -> dict[str, Tensor]:
+        """The running statistics that batch norms keep as the user gave them."""
+        return self._statistics(kept=True)
 
     def standardise(self, voted_D: Tensor) -> Tensor:
         """Divide each layer's weights by their standard deviation."""
@@ -195,8 +215,8 @@ class Network:
 
     def calibrate(self, weights: Weights, x: Tensor) -> State:
         """Measure batch-norm statistics on `x`. With them the network can take one input at a time."""
-        statistics = {name: torch.zeros_like(buffer) for name, buffer in norm_statistics(self._tracking).items()}
-        self._tracking.train()
+        statistics = {name: torch.zeros_like(buffer) for name, buffer in self._statistics().items()}
+        self._training(self._tracking)
         self._run(self._tracking, {**self._parameters(weights.voted, weights.floats), **statistics}, x)
         return statistics
 
@@ -226,6 +246,17 @@ class Network:
         with keyed, pools, torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y
+
+    def _training(self, module: nn.Module) -> nn.Module:
+        """Put a module into training mode, apart from the batch norms that keep their statistics."""
+        module.train()
+        for name in self.kept_norms:
+            module.get_submodule(name).eval()
+        return module
+
+    def _statistics(self, kept: bool = False) -> dict[str, Tensor]:
+        norms = batch_norms(self._tracking)
+        return norm_statistics({name: norm for name, norm in norms.items() if (name in self.kept_norms) is kept})
 
     def _parameters(self, voted_D: Vector, floats_F: Vector) -> dict[str, Tensor]:
         parameters = unflatten(voted_D, self.voted) | unflatten(floats_F, self.floats)

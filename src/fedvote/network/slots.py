@@ -62,7 +62,9 @@ def standardised(vector: Tensor, slots: Sequence[Slot]) -> Tensor:
     return torch.cat([part / part.std(correction=0).clamp_min(1e-12) for part in parts])
 
 
-def fingerprint_of(slots: Sequence[Slot]) -> bytes:
-    """Eight bytes: a hash of all names and shapes."""
-    layout = repr([(slot.name, slot.shape) for slot in slots])
-    return hashlib.blake2b(layout.encode(), digest_size=8).digest()
+def fingerprint_of(slots: Sequence[Slot], fixed: Mapping[str, Tensor] | None = None) -> bytes:
+    """Eight bytes: a hash of all names and shapes, and of the values of fixed tensors."""
+    found = hashlib.blake2b(repr([(slot.name, slot.shape) for slot in slots]).encode(), digest_size=8)
+    for name, tensor in (fixed or {}).items():
+        found.update(name.encode() + tensor.cpu().numpy().tobytes())
+    return found.digest()

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from fedvote.errors import Doubt, ModelError, reason, some
-from fedvote.network.static_batch_norm import norm_statistics
+from fedvote.network.static_batch_norm import batch_norms, frozen_norms, norm_statistics
 from fedvote.network.voted_weights import VOTABLE
 from fedvote.randomness import Key
 
@@ -47,8 +47,8 @@ def with_weights(module: nn.Module, source: Path | str | Mapping[str, Tensor]) -
     """A copy of the module with these weights: a state dict, or a file of one (.safetensors, or torch.save's)."""
     weights, where = (source, "the state dict given") if isinstance(source, Mapping) else (_read(Path(source)), source)
     own = module.state_dict()
-    # no run uses running statistics, so no start has to have them
-    other = norm_statistics(module) | dict(weights)
+    measured = batch_norms(module).keys() - frozen_norms(module).keys()  # anew, so no start has to have them
+    other = norm_statistics({name: module.get_submodule(name) for name in measured}) | dict(weights)
     for name, value in own.items():
         if name not in other:
             raise ModelError(

@@ -1,6 +1,11 @@
-"""The paper's static batch norm (Appendix A-D): no running statistics, and no parameters unless they are given."""
+"""The paper's static batch norm (Appendix A-D): no running statistics, and no parameters unless they are given.
+
+A batch norm that the user froze is the exception: it normalises by its own running statistics, in training as well.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,14 +27,36 @@ class StaticBatchNorm(nn.Module):
         return F.batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
 
 
-def with_recording_norms(module: nn.Module, affine: bool = False) -> nn.Module:
-    """A copy whose batch norms record the statistics of the last batch. `affine`: they keep their parameters."""
+def batch_norms(module: nn.Module) -> dict[str, nn.Module]:
+    return {name: layer for name, layer in module.named_modules() if isinstance(layer, _BatchNorm)}
+
+
+def frozen_norms(module: nn.Module) -> dict[str, nn.Module]:
+    """The batch norms that the user froze, in a network whose other weights train."""
+    partly = {parameter.requires_grad for parameter in module.parameters()} == {True, False}
+    return {name: layer for name, layer in batch_norms(module).items() if partly and _is_frozen(layer)}
+
+
+def _is_frozen(norm: nn.Module) -> bool:
+    """Whether nothing in a batch norm trains, and it has running statistics other than those that all begin with."""
+    mean, var = norm.running_mean, norm.running_var
+    learned = isinstance(mean, Tensor) and isinstance(var, Tensor) and bool(mean.any() or (var != 1).any())
+    return learned and not any(parameter.requires_grad for parameter in norm.parameters())
+
+
+def with_recording_norms(module: nn.Module, given: bool = False) -> nn.Module:
+    """A copy whose batch norms record the statistics of the last batch.
+
+    `given`: they keep their parameters. Those that the user froze and put into evaluation mode stay as they are: they
+    alone are in that mode.
+    """
+    keeps = given and bool(frozen_norms(module))
 
     def recording(layer: nn.Module) -> nn.Module | None:
-        if not isinstance(layer, _BatchNorm):
+        if not isinstance(layer, _BatchNorm) or (keeps and not layer.training and _is_frozen(layer)):
             return None
         kind = next(norm for norm in NORMS if isinstance(layer, norm))
-        norm = kind(layer.num_features, layer.eps, momentum=1.0, affine=affine and layer.affine)
+        norm = kind(layer.num_features, layer.eps, momentum=1.0, affine=given and layer.affine)
         if norm.affine:
             norm.weight, norm.bias = layer.weight, layer.bias
         return norm
@@ -38,10 +65,12 @@ def with_recording_norms(module: nn.Module, affine: bool = False) -> nn.Module:
 
 
 def with_static_norms(module: nn.Module) -> nn.Module:
-    """A copy that normalises by the batch alone."""
+    """A copy of a recording network that normalises by the batch alone, apart from batch norms in evaluation mode."""
 
     def static(layer: nn.Module) -> nn.Module | None:
-        return StaticBatchNorm(layer.eps, layer.weight, layer.bias) if isinstance(layer, _BatchNorm) else None
+        if not isinstance(layer, _BatchNorm) or not layer.training:
+            return None
+        return StaticBatchNorm(layer.eps, layer.weight, layer.bias)
 
     return replace_layers(module, static)
 
@@ -50,7 +79,6 @@ def has_affine_norms(module: nn.Module) -> bool:
     return any(isinstance(layer, _BatchNorm) and layer.affine for layer in module.modules())
 
 
-def norm_statistics(module: nn.Module) -> dict[str, Tensor]:
-    """The running statistics of all batch norms, by name."""
-    norms = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, _BatchNorm)]
-    return {f"{name}.{b}".lstrip("."): value for name, norm in norms for b, value in norm.named_buffers(recurse=False)}
+def norm_statistics(norms: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    """The running statistics of batch norms, by name."""
+    return {f"{name}.{b}".lstrip("."): value for name, norm in norms.items() for b, value in norm.named_buffers()}

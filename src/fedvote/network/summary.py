@@ -35,7 +35,7 @@ class Layer:
 @dataclass(frozen=True)
 class Summary:
     layers: tuple[Layer, ...]
-    start: str  # where the initial weights come from
+    start: str  # where the initial weights come from, and the batch norms that keep their running statistics
     warnings: tuple[str, ...]
     frame_bytes: int = 0  # of a client's message beside its weights
 
@@ -112,7 +112,8 @@ def summarise(network: Network, seed: int, uplink: Mapping[str, Codec], device_b
         ),
     ]
     warnings = tuple(_warnings(network, layers))
-    return Summary(tuple(layers), _start(network, seed, float_only), warnings, frame_bytes(len(uplink)))
+    start = _start(network, seed, float_only) + _kept(network)
+    return Summary(tuple(layers), start, warnings, frame_bytes(len(uplink)))
 
 
 def _start(network: Network, seed: int, exactly: bool) -> str:
@@ -125,6 +126,10 @@ def _start(network: Network, seed: int, exactly: bool) -> str:
         return "Training starts from the given weights."
     given = f", except {some(network.given)}, as the network has it" if network.given else ""
     return f"Seed {seed} draws the initial weights{given}."
+
+
+def _kept(network: Network) -> str:
+    return f" Batch norm keeps its running statistics in {some(sorted(network.kept_norms))}." * bool(network.kept_norms)
 
 
 def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
@@ -151,6 +156,11 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
         found.append(
             f"{some(sorted(network.frozen))}: frozen (requires_grad=False), and drawn from the seed, not as given: "
             'model.start=given, in a program start="given", keeps them'
+        )
+    if network.unkept_norms:
+        found.append(
+            f"{some(network.unkept_norms)}: frozen, but in training mode, so batch norm normalises by the batch there: "
+            "call .eval() on the frozen layers to keep their running statistics"
         )
     if network.drops_norms:
         found.append(
