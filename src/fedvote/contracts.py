@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Examples, Message, Weights
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, article
 from fedvote.registry import cached
 
 
@@ -23,8 +23,7 @@ def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
 def kind(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    name = type(value).__name__
-    return "nothing" if value is None else f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
+    return "nothing" if value is None else article(type(value).__name__)
 
 
 @cached
@@ -47,7 +46,7 @@ def form(value: Tensor) -> str:
 
 def instance(part: object, function: str, given: Any, expected: type) -> None:
     if not isinstance(given, expected):
-        refuse(part, function, kind(given), f"a {expected.__name__}")
+        refuse(part, function, kind(given), article(expected.__name__))
 
 
 def pair(part: object, function: str, given: Any) -> tuple[Any, Any]:

@@ -40,6 +40,10 @@ def reason(error: BaseException) -> str:
     return COLOUR.sub("", str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+def article(name: str) -> str:
+    return f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
+
+
 def some(names: Sequence[str], most: int = 4) -> str:
     """The first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, article
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
         raise ConfigError(f"{where} {name!r} is not known; {known}{did_you_mean(name, registry)}")
     found = own_object(name, where)
     if not callable(found):
-        raise ConfigError(f"{where} {name!r} is a {type(found).__name__}, expected a class or a function")
+        raise ConfigError(f"{where} {name!r} is {article(type(found).__name__)}, expected a class or a function")
     found.registered_as = absolute_name(name)  # to write the configuration back
     return found
 
@@ -169,7 +169,7 @@ def part_of(registry: Mapping[str, Any], base: type, given: Any, where: str) -> 
     made = as_class(find(registry, given, where) if isinstance(given, str) else given, base)
     part = given if made is given else made()
     if not isinstance(part, base):
-        known = f"a name or a {base.__name__}; known: {', '.join(registry)}"
+        known = f"a name or {article(base.__name__)}; known: {', '.join(registry)}"
         raise ConfigError(f"{where} is {given!r}, expected {known}")
     return part
 

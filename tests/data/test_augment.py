@@ -124,7 +124,7 @@ def test_a_run_with_augmentation_differs_and_one_seed_has_one_result() -> None:
         ("flip", "augment is 'flip', expected a list of names"),
         ([Crop(8)], "pixels is 8, expected 1 to 7"),
         ([Cutout(9)], "pixels is 9, expected 1 to 8"),
-        ([3], "augment is 3, expected a name or a Augmentation"),
+        ([3], "augment is 3, expected a name or an Augmentation"),
     ],
     ids=str,
 )

@@ -45,7 +45,7 @@ def test_a_hugging_face_table_uses_its_numbers_and_its_classes() -> None:
     [
         ({"train": SPLIT}, {}, "the dataset has the splits train, expected train and test"),
         (iter([]), {}, "is one list_iterator, expected train and test"),
-        ({"train": SPLIT, "test": object()}, {}, "test split of the dataset is a object without length"),
+        ({"train": SPLIT, "test": object()}, {}, "test split of the dataset is an object without length"),
         (
             {"train": Split(FEATURES), "test": SPLIT},
             {},

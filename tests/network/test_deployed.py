@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import fedvote
-from fedvote import FedAvg, FedVote, Simulation
+from fedvote import ConfigError, FedAvg, FedVote, Simulation
 from fedvote.core import Dataset
 from fedvote.method import Method
 
@@ -87,6 +88,24 @@ def test_training_goes_on_from_a_deployed_network_as_from_its_layers() -> None:
 
     expected = start(network.network)
     assert torch.equal(start(network), expected) and torch.equal(start(module(2), network), expected)
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (
+            np.zeros((3, 2)),
+            r"a numpy array of float64, .* torch\.float32 of shape \(n, 2\); use .*from_numpy\(x\)\.float",
+        ),
+        (torch.zeros(3, 2, dtype=torch.float64), r"torch\.float64 of shape \(3, 2\), .*; use x\.float\(\)"),
+        ([[0.0, 0.0]], r"a list, .*; use torch\.tensor\(x\)"),
+        (torch.zeros(2), r"torch\.float32 of shape \(2,\), .*; give a batch \(one input: n = 1"),
+    ],
+)
+def test_inputs_of_another_kind_are_told_how_to_become_the_right_ones(x: Any, words: str) -> None:
+    run = trained(columns(), FedVote())
+    with pytest.raises(ConfigError, match=words):
+        run.deployed(run.federation.start())(x)
 
 
 def test_a_deployed_network_is_exported_as_it_is(tmp_path: Path) -> None:

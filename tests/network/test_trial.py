@@ -27,6 +27,31 @@ def test_a_wrong_input_size_is_refused_naming_the_layer() -> None:
         network.check((3, 8, 8), 3)
 
 
+@pytest.mark.parametrize(
+    ("network", "shape", "words"),
+    [
+        (nn.Linear(12, 2), (10,), r"layer takes 12 \(in_features\), but the data have 10: set in_features to 10"),
+        (nn.Sequential(nn.Linear(10, 8), nn.Linear(9, 2)), (10,), r"takes 9 \(in_features\), but it gets 8"),
+        (nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 2)), (3, 8, 8), r"1 \(in_channels\), .* 3"),
+        (nn.Sequential(nn.Linear(10, 8), nn.BatchNorm1d(9), nn.Linear(8, 2)), (10,), r"9 \(num_features\), .* 8"),
+        (nn.Sequential(nn.Linear(4, 10), nn.LSTM(12, 8), nn.Linear(8, 2)), (3, 4), r"12 \(input_size\), .* 10"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_a_wrong_width_is_refused_with_the_width_that_the_layer_takes_and_the_one_that_it_gets(
+    network: nn.Module, shape: tuple[int, ...], words: str
+) -> None:
+    with pytest.raises(ModelError, match=words):
+        Network(network, keep_float=[]).check(shape, 2)
+
+
+def test_what_a_network_gives_instead_of_a_tensor_has_its_article() -> None:
+    for output, words in ((3, "gives an int for"), (None, "gives nothing for"), ({}, "gives a dict for")):
+        network = Network(Forward(lambda _, output=output: output), keep_float=[])  # type: ignore[misc]
+        with pytest.raises(ModelError, match=words):
+            network.check((4,), 3)
+
+
 @pytest.mark.parametrize("norm", [nn.BatchNorm2d(5), nn.BatchNorm1d(4)], ids=repr)
 def test_a_batch_norm_that_does_not_fit_is_refused(norm: nn.Module) -> None:
     network = Network(nn.Sequential(nn.Conv2d(1, 4, 3), norm, nn.Flatten(), nn.Linear(144, 3)))

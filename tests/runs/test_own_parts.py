@@ -71,7 +71,7 @@ def test_a_users_own_model_is_found_by_file_and_name(own: Path) -> None:
 def test_models_of_ones_own_are_functions_that_make_networks(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("three = 3\ndef none(): ...\ndef text(shape, classes): return 'a net'\n")
     for name, saying in (
-        ("three", "is a int, expected a class or a function"),
+        ("three", "is an int, expected a class or a function"),
         ("none", "expected a function of shape and classes that returns"),
         ("text", "returned a str, expected an nn.Module"),
     ):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedvote import contracts
 from fedvote.core import Dataset, Examples, Task
 from fedvote.data.columns import inputs, is_frame, warn_of_constants
 from fedvote.data.items import stacked
@@ -75,7 +76,7 @@ def from_pandas(train: Any, test: Any, target: Any, **options: Any) -> Dataset:
     chosen = [target] if one else list(target)
     for frame, name in ((train, "the training table"), (test, "the test table")):
         if not is_frame(frame):
-            raise DataError(f"{name} is a {type(frame).__name__}, expected a pandas.DataFrame.")
+            raise DataError(f"{name} is {contracts.kind(frame)}, expected a pandas.DataFrame.")
         if missing := [column for column in chosen if column not in list(frame.columns)]:
             has = ", ".join(map(str, frame.columns))
             raise DataError(f"{name} has no column {', '.join(map(repr, missing))}; it has {has}.")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedvote import contracts
 from fedvote.errors import DataError, Doubt
 
 # Root mean square of a column or channel, above which inputs are probably unscaled. Digits from 0 to 16 are below it,
@@ -72,7 +73,7 @@ def refuse_unread(values: Any, name: str) -> None:
     for fix in (fix for fix, found in sparse.items() if found):
         raise DataError(f"{name} is a sparse {type(values).__name__}, expected a dense one: pass {name}.{fix}.")
     if isinstance(values, Iterator):
-        raise DataError(f"{name} is a {type(values).__name__}, which can be read only once: pass list({name}).")
+        raise DataError(f"{name} is {contracts.kind(values)}, which can be read only once: pass list({name}).")
 
 
 def is_scipy(values: Any) -> bool:

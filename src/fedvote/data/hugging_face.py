@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fedvote import contracts
 from fedvote.core import Dataset, Task
 from fedvote.data.arrays import from_arrays
 from fedvote.data.items import input_tensor
@@ -61,7 +62,7 @@ def from_hugging_face(
     for split, which in ((train, "training"), (test, "test")):
         if not hasattr(split, "features") or not hasattr(split, "__len__"):
             raise DataError(
-                f"the {which} split of {name} is a {type(split).__name__} without length or columns, expected a "
+                f"the {which} split of {name} is {contracts.kind(split)} without length or columns, expected a "
                 "datasets.Dataset: load it with streaming=False."
             )
         if not len(split):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
+from fedvote import contracts
 from fedvote.data.columns import as_tensor
 from fedvote.errors import DataError, Doubt, reason
 
@@ -68,7 +69,7 @@ def _pair(item: Any, name: str, inputs: Place, target: Place) -> tuple[Any, Any]
         return parts[0], parts[1]
     places = [place for place in (inputs, target) if isinstance(place, int) and -len(parts) <= place < len(parts)]
     if len(places) < 2:
-        found = f"tuples of {len(parts)}" if parts else f"a {type(item).__name__}"
+        found = f"tuples of {len(parts)}" if parts else contracts.kind(item)
         raise DataError(
             f"{name} gives {found}, expected pairs (x, y) or dicts: give a Dataset of these, or the places of x and y "
             "in longer tuples, as in inputs=0, target=2."

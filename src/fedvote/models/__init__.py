@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch import nn
 
+from fedvote import contracts
 from fedvote.errors import ConfigError, reason
 from fedvote.models.digits_cnn import digits_cnn
 from fedvote.models.lenet5 import lenet5
@@ -38,5 +39,5 @@ def make_model(name: str, shape: Sequence[int], classes: int) -> nn.Module:
             f"({reason(error)}); expected a function of shape and classes that returns an nn.Module"
         ) from error
     if not isinstance(module, nn.Module):
-        raise ConfigError(f"model {name!r} returned a {type(module).__name__}, expected an nn.Module")
+        raise ConfigError(f"model {name!r} returned {contracts.kind(module)}, expected an nn.Module")
     return module

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedvote import contracts
 from fedvote.core import scaled
 from fedvote.errors import ConfigError
 
@@ -40,14 +43,25 @@ class Deployed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         # uint8 is divided by 255, floats are not: the wrong dtype would silently give wrong answers
-        if x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
-            raise ConfigError(
-                f"the inputs are {x.dtype} of shape {tuple(x.shape)}, expected them as in the training data: "
-                f"{self.dtype} of shape (n, {', '.join(map(str, self.shape))}); convert them (one input: n = 1)"
-            )
+        if not isinstance(x, Tensor) or x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
+            raise ConfigError(self._refusal(x))
         channels = (-1,) + (1,) * (x.ndim - 2)
         y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
         return y
+
+    def _refusal(self, x: Any) -> str:
+        """The sentence about inputs of another kind, with the fix."""
+        to_floats = ".float()" if self.dtype == torch.float32 else ""
+        if isinstance(x, np.ndarray):
+            given, fix = f"a numpy array of {x.dtype}", f"use torch.from_numpy(x){to_floats}"
+        elif not isinstance(x, Tensor):
+            given, fix = contracts.kind(x), f"use torch.tensor(x){to_floats}"
+        elif x.dtype != self.dtype:
+            given, fix = contracts.form(x), f"use x{to_floats}" if to_floats else "give them as the data have them"
+        else:
+            given, fix = contracts.form(x), "give a batch (one input: n = 1, as x[None])"
+        shape = ", ".join(("n", *map(str, self.shape)))
+        return f"the inputs are {given}, expected them as in the training data: {self.dtype} of shape ({shape}); {fix}"
 
 
 def count_votes(voted_D: Tensor) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -38,8 +39,14 @@ class Trial:
 def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "classification") -> Trial:
     """Run a copy of a network that nobody else uses. A failure is a ModelError that names the layer."""
     path: list[str] = []
+    inputs: dict[str, Any] = {}  # of the last call of each layer
+
+    def note(layer: nn.Module, given: Any, name: str) -> None:
+        path.append(name)
+        inputs[name] = given[0] if given else None
+
     for name, layer in (*network._tracking.named_modules(), *network._batch.named_modules()):
-        layer.register_forward_pre_hook(lambda _, __, name=name: path.append(name))
+        layer.register_forward_pre_hook(partial(note, name=name))
     x = trial_inputs(4, shape).to(network.start.voted.device).view(2, 2, *shape)
     start, noise = network.start, torch.tensor([[1, 2], [3, 4]], dtype=torch.int32, device=x.device)
     weights = network._parameters(start.voted, start.floats)
@@ -61,7 +68,7 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
         where = f"layer {path[-1]!r}" if path and path[-1] else "its forward"
         raise ModelError(
             f"the network fails at {where} on inputs of shape {tuple(shape)}: {reason(error)}"
-            f"{advice(network._batch, path, shape)}"
+            f"{advice(network._tracking, path, shape, inputs)}"
         ) from error
     if evaluating.active:
         raise ModelError(

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
 
+from fedvote import contracts
 from fedvote.core import Task
 from fedvote.errors import ModelError
 from fedvote.network.dropout import KeyedDropout
@@ -23,16 +26,32 @@ CALLED = (
 )
 
 
-def advice(module: nn.Module, path: Sequence[str], shape: Sequence[int]) -> str:
-    """What to do about a layer that fails: the last one of the path."""
-    if not path or not path[-1]:
+WIDTHS: dict[type[nn.Module], tuple[str, int]] = {
+    nn.Linear: ("in_features", -1),
+    _ConvNd: ("in_channels", 1),
+    _BatchNorm: ("num_features", 1),
+    nn.RNNBase: ("input_size", -1),
+}
+"""Layers with the name of the width of their inputs, and its axis in a batch."""
+
+
+def advice(module: nn.Module, path: Sequence[str], shape: Sequence[int], inputs: Mapping[str, Any]) -> str:
+    """What to do about a layer that fails: the last one of the path. `inputs`: of each layer, in its last call."""
+    if not path:
         return CALLED
     layer = module.get_submodule(path[-1])
     if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
         return "; inputs come as floats: give the embedding x.long()"
     if isinstance(layer, nn.Conv2d) and len(shape) == 3 and shape[0] != layer.in_channels == shape[2]:
         return "; images come as (channels, height, width): give from_arrays x.transpose(0, 3, 1, 2)"
-    return ""
+    given = inputs[path[-1]]
+    for kind, (width, axis) in WIDTHS.items():
+        if not isinstance(layer, kind) or not isinstance(given, Tensor) or given.ndim < 2:
+            continue
+        if (takes := getattr(layer, width)) != (gets := given.shape[axis]):
+            whose = "the data have" if given.shape[1:] == torch.Size(shape) else "it gets"
+            return f"; the layer takes {takes} ({width}), but {whose} {gets}: set {width} to {gets}"
+    return "" if path[-1] else CALLED
 
 
 def check_repeatable(network: Network, parameters: Mapping[str, Tensor], x: Tensor) -> None:
@@ -78,7 +97,7 @@ def check_norms(network: Network, path: list[str]) -> None:
 def check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> None:
     if not isinstance(y, Tensor):
         many = isinstance(y, tuple | list | dict) and len(y) > 1
-        got = f"{len(y)} outputs as a {type(y).__name__}" if many else f"a {type(y).__name__}"
+        got = f"{len(y)} outputs as {contracts.kind(y)}" if many else contracts.kind(y)
         raise ModelError(
             f"the network gives {got} for inputs of shape {tuple(shape)}, expected one tensor ({classes},): return "
             f"{'one of them' if many else 'that tensor'} from forward, or wrap the network in a module that does"

@@ -10,7 +10,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 
-from fedvote.errors import ModelError
+from fedvote.errors import ModelError, article
 from fedvote.network.voted_weights import VOTABLE
 
 
@@ -21,7 +21,7 @@ def problems(module: nn.Module, votes: bool = True) -> list[str]:
         kind, where = type(layer).__name__, name or "the network itself"
         if isinstance(layer, nn.DataParallel | torch.jit.ScriptModule):
             inner = "its .module" if isinstance(layer, nn.DataParallel) else "the nn.Module that it was made of"
-            return [f"{where} is a {kind}, which cannot be trained as a function: use {inner}"]
+            return [f"{where} is {article(kind)}, which cannot be trained as a function: use {inner}"]
         if any(is_lazy(tensor) for tensor in (*layer.parameters(recurse=False), *layer.buffers(recurse=False))):
             found.append(f"{where} ({kind}) has no shape yet: run one batch through the network first")
             continue

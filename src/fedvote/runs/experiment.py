@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedvote import contracts
 from fedvote.core import Dataset, State
 from fedvote.data import DATASETS, load
 from fedvote.data.hugging_face import PREFIX, load_hugging_face
@@ -83,7 +84,7 @@ def dataset(name: str) -> Dataset:
             "fedvote.from_arrays"
         ) from error
     if not isinstance(data, Dataset):
-        raise DataError(f"{name} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays")
+        raise DataError(f"{name} returned {contracts.kind(data)}, expected a dataset made by fedvote.from_arrays")
     return data
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedvote import contracts
 from fedvote.errors import ConfigError
 
 
@@ -16,7 +17,7 @@ def read_table(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
-            raise TypeError(f"it holds a {type(content).__name__}")
+            raise TypeError(f"it holds {contracts.kind(content)}")
     except (ValueError, TypeError, RecursionError, OSError) as error:
         raise ConfigError(f"{path} is damaged ({error}), expected a JSON object: restore it or delete it") from error
     return content

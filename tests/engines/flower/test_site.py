@@ -126,5 +126,5 @@ def test_a_server_that_calibrates_on_its_test_inputs_says_so(
 def test_a_servers_function_returns_a_dataset(tmp_path: Path) -> None:
     code = tmp_path / "held_out.py"
     code.write_text("def load():\n    return 3\n")
-    with pytest.raises(DataError, match="returned a int, expected a dataset made by fedvote"):
+    with pytest.raises(DataError, match="returned an int, expected a dataset made by fedvote"):
         servers_site(small(), f"{code}:load", "cpu")

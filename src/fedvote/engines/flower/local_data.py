@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fedvote import contracts
 from fedvote.core import Dataset, Examples
 from fedvote.data import from_arrays
 from fedvote.data.npz_folder import TEST, TRAIN, arrays, test_data
@@ -95,7 +96,7 @@ def servers_site(config: Config, where: str, device: str) -> Federation:
         return site
     data = _call(where, "data") if _is_function(where) else test_data(Path(where))
     if not isinstance(data, Dataset):
-        raise DataError(f"{where} returned a {type(data).__name__}, expected a dataset made by fedvote.from_arrays.")
+        raise DataError(f"{where} returned {contracts.kind(data)}, expected a dataset made by fedvote.from_arrays.")
     site = federation(config, device, data, [torch.arange(0)] * config.federation.clients)
     if site.network.norms and not _is_function(where) and not (Path(where) / TRAIN).is_file():
         print(
