@@ -77,6 +77,32 @@ def test_other_tasks_have_their_own_numbers() -> None:
     assert numbers["mae"] == 0 and numbers["loss"] == 0 and "by_class" not in numbers
 
 
+def largest_error(outputs: Tensor, targets: Tensor) -> float:
+    return float((outputs - targets).abs().max())
+
+
+def absolute(outputs: Tensor, targets: Tensor) -> Tensor:
+    return (outputs - targets).abs().mean()
+
+
+@pytest.mark.parametrize(
+    ("loss", "metric", "name"), [("huber", "mae", "mae"), (absolute, largest_error, "largest_error")]
+)
+def test_it_judges_by_the_metric_and_the_loss_that_it_is_given_as_the_run_did(
+    loss: Any, metric: Any, name: str
+) -> None:
+    x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    data = from_arrays(x[:40], x[:40, 0], x[40:], x[40:, 0], task="regression")
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))  # without batch norm: one loss
+    settings = {"clients": 2, "rounds": 1, "steps": 2, "batch": 5, "device": "cpu", "loss": loss, "metric": metric}
+    run = fedvote.simulate(network, data, fedvote.FedAvg(), **settings)
+    (last,) = run
+    found = fedvote.evaluate(run.deployed(last), data, loss=loss, metric=metric)
+    assert (found[name], found["loss"]) == pytest.approx((last.record[name], last.record["loss"]))
+    usual = fedvote.evaluate(run.deployed(last), data)
+    assert "r2" in usual and name not in usual and usual["loss"] != pytest.approx(found["loss"])
+
+
 def test_what_is_no_network_or_does_not_fit_is_refused() -> None:
     with pytest.raises(fedvote.ConfigError, match="got a str, expected a Module"):
         fedvote.evaluate("network", of([0, 1, 1, 0]))  # type: ignore[arg-type]

@@ -24,7 +24,8 @@ def evaluate(
 
     network: what `deployed` or `load_network` returns; or any nn.Module, which gets scaled inputs, as in training
     data: a dataset, or its name
-    loss, metric: as in `simulate`
+    loss, metric: names or functions, as in `simulate`; not given: the usual ones of the data's task (cross-entropy and
+    accuracy, mse and r2, or bce and f1), whatever the network was trained with
 
     Classification: `confusion` has a row for each true class, a column for each answer; `by_class` has the share of
     right answers. Multi-label: `by_class` has each label's F1. A class without examples has None.
