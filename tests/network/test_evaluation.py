@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,22 @@ def of(y: Any, **options: Any) -> Dataset:
 
 
 def test_the_confusion_matrix_counts_answers_by_true_class() -> None:
-    network = Same().train()
+    network = Same()
     found = fedvote.evaluate(network, of([0, 1, 1, 0], classes=["a", "b", "c"]))
     assert found["confusion"] == [[1, 0, 1], [1, 1, 0], [0, 0, 0]]
     assert found["by_class"] == {"a": 0.5, "b": 0.5, "c": None} and found["accuracy"] == 0.5
-    assert found["examples"] == 4 and network.training, "the network's mode is as it was"
+    assert found["examples"] == 4
+
+
+def test_every_layer_is_in_the_mode_of_before_also_after_an_error() -> None:
+    network = nn.Sequential(nn.Linear(3, 3).eval(), nn.BatchNorm1d(3), Same())
+    for data in (
+        of([0, 1, 1, 0], classes=["a", "b", "c"]),
+        from_arrays(X[:, :2], [0, 1, 1, 0], X[:, :2], [0, 1, 1, 0]),
+    ):
+        with suppress(fedvote.ModelError):
+            fedvote.evaluate(network, data)
+        assert [layer.training for layer in network] == [False, True, True] and network.training
 
 
 def test_inputs_are_scaled_as_in_training() -> None:

@@ -60,7 +60,7 @@ def answers(network: nn.Module, examples: Examples, batch: int) -> Tensor:
         batches = (network(examples.x[rows]) for rows in batches_of(examples, batch))
     else:
         batches = (outputs for outputs, _ in outputs_of(network, examples, batch))
-    training = network.training
+    modes = {layer: layer.training for layer in network.modules()}
     network.eval()
     try:
         with torch.no_grad():
@@ -72,7 +72,8 @@ def answers(network: nn.Module, examples: Examples, batch: int) -> Tensor:
             "returns one tensor"
         ) from error
     finally:
-        network.train(training)
+        for layer, training in modes.items():
+            layer.training = training
 
 
 def by_class(data: Dataset, found_NC: Tensor, y: Tensor) -> dict[str, Any]:
