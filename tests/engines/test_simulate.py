@@ -97,6 +97,17 @@ def test_a_run_goes_on_from_any_snapshot_on_disk_to_the_same_bits(method: Method
         assert_equal(a, b)
 
 
+def test_a_second_loop_starts_again_and_run_continues() -> None:
+    made = simulated(FedVote(), rounds=3)
+    for left in made:
+        if left.round == 2:
+            break
+    again, (rest,) = list(made), made.run(left)
+    assert [snapshot.round for snapshot in again] == [1, 2, 3] and rest.round == 3
+    for a, b in ((again[1], left), (again[2], rest)):
+        assert_equal(a, b)
+
+
 def test_a_run_changes_no_snapshot_it_has_given_out() -> None:
     made = simulated(Counting(), cohort=3, rounds=4, steps=1)
     given: list[tuple[Snapshot, State, State]] = []

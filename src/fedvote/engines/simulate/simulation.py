@@ -100,7 +100,10 @@ _document(simulate)
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A federation to run in this process. Iterating yields a snapshot a round; it can be repeated."""
+    """A federation to run in this process. Iterating yields a snapshot a round.
+
+    Iterating again starts again at round 1, with the same results; `run(snapshot)` continues after a snapshot.
+    """
 
     federation: Federation
 
