@@ -45,9 +45,13 @@ class Deployed(nn.Module):
         # uint8 is divided by 255, floats are not: the wrong dtype would silently give wrong answers
         if not isinstance(x, Tensor) or x.dtype != self.dtype or tuple(x.shape[1:]) != self.shape:
             raise ConfigError(self._refusal(x))
-        channels = (-1,) + (1,) * (x.ndim - 2)
-        y: Tensor = self.network(scaled(x, self.mean.view(channels), self.std.view(channels)))
+        y: Tensor = self.network(self.scaled(x))
         return y
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """The inputs as `network` takes them."""
+        channels = (-1,) + (1,) * (x.ndim - 2)
+        return scaled(x, self.mean.view(channels), self.std.view(channels))
 
     def _refusal(self, x: Any) -> str:
         """The sentence about inputs of another kind, with the fix."""
