@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedvote.export.network_file import load_network, save_network
     from fedvote.federation import Federation
     from fedvote.methods import Eden, FedAvg, FedPAQ, FedVote, FetchSGD, SignSGD, Signum
-    from fedvote.network.evaluation import evaluate
+    from fedvote.network.evaluate import evaluate
     from fedvote.network.network import Network
     from fedvote.plan import Plan
     from fedvote.randomness import Key
@@ -72,7 +72,7 @@ _NAMES = {
     "fedvote.export.network_file": ("load_network", "save_network"),
     "fedvote.federation": ("Federation",),
     "fedvote.methods": ("Eden", "FedAvg", "FedPAQ", "FedVote", "FetchSGD", "SignSGD", "Signum"),
-    "fedvote.network.evaluation": ("evaluate",),
+    "fedvote.network.evaluate": ("evaluate",),
     "fedvote.network.network": ("Network",),
     "fedvote.plan": ("Plan",),
     "fedvote.randomness": ("Key",),

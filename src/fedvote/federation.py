@@ -41,8 +41,8 @@ from fedvote.method import Method
 from fedvote.methods import method_of
 from fedvote.network.deployed import Deployed, bare, count_votes
 from fedvote.network.dropout import noise_of
-from fedvote.network.evaluate import judge, success
 from fedvote.network.network import Network
+from fedvote.network.round_metrics import judge, success
 from fedvote.network.start import Start, with_weights
 from fedvote.network.summary import Summary, summarise
 from fedvote.network.trial import try_values

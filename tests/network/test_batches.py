@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fedvote.core import Examples
-from fedvote.network.evaluate import score
+from fedvote.network.round_metrics import score
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from fedvote.errors import WireError
 from fedvote.randomness import BITS
 
 ALL, AGAINST = b"\0", b"\1"
-MOST_LEVELS = 256
+MOST_BROADCAST_LEVELS = 256
 OCTAVES = 6  # of g and of 1 - g
 FIRST_PIECE = 32  # levels; later pieces are half as long as all before them
 ONE, HALF = 2**BITS, 2 ** (BITS - 1)
@@ -53,7 +53,7 @@ class Levels(Codec):
     start: Start | None = None  # if the receiver can make it
 
     def encode(self, x: Tensor) -> bytes:
-        if self.reference is None or (top := self._top(x)) >= MOST_LEVELS:
+        if self.reference is None or (top := self._top(x)) >= MOST_BROADCAST_LEVELS:
             return ALL + self._whole.encode(x)
         return AGAINST + checksum(self.reference) + bytes([top]) + ans.encode(list(self._blocks(x, top)))
 
@@ -65,14 +65,14 @@ class Levels(Codec):
             raise WireError(f"{len(payload)} bytes are neither levels nor changes of levels")
         _, rest = read_reference(rest, self.reference)
         if not rest or not rest[0]:
-            raise WireError(f"{len(payload)} bytes have no highest level, expected 1 to {MOST_LEVELS - 1}")
+            raise WireError(f"{len(payload)} bytes have no highest level, expected 1 to {MOST_BROADCAST_LEVELS - 1}")
         x = self._read(rest[0], ans.Decoder(rest[1:]))
         if self._top(x) != rest[0]:
             raise WireError(f"a highest level of {self._top(x)}, expected {rest[0]}, as the message says")
         return x.to(device)
 
     def weigh_one(self, x: Tensor) -> Length:
-        if self.reference is None or (top := self._top(x)) >= MOST_LEVELS:
+        if self.reference is None or (top := self._top(x)) >= MOST_BROADCAST_LEVELS:
             return then(self._whole.weigh_one(x), lambda length: len(ALL) + length)
         blocks, head = list(self._blocks(x, top)), len(AGAINST) + CHECKSUM.size + 1
         return then(coders.length(self.count, lambda: blocks), lambda length: head + length)

@@ -19,7 +19,7 @@ from fedvote.methods.update import NAMES, FloatMethod
 from fedvote.network.network import Network
 
 UNSENT = "unsent/"  # prefix of the state tensors that rounding cut off
-MOST = 127
+MOST_FLOAT_LEVELS = 127
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class RoundedBroadcast(FloatMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.down_levels <= MOST:
-            raise ConfigError(f"down_levels is {self.down_levels}, expected 0 (float32) or 1 to {MOST}")
+        if not 0 <= self.down_levels <= MOST_FLOAT_LEVELS:
+            raise ConfigError(f"down_levels is {self.down_levels}, expected 0 (float32) or 1 to {MOST_FLOAT_LEVELS}")
 
     def init(self, network: Network, clients: int) -> State:
         state = super().init(network, clients)

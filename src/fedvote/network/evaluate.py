@@ -1,83 +1,93 @@
-"""Metric and loss of models on test examples, with batch statistics (as in the paper) and with calibrated ones."""
+"""`evaluate`: how good a network is on a dataset, in one number and class by class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from fedvote.core import Examples, Weights
-from fedvote.network.channels_last import channels_last
-from fedvote.network.network import Network
-from fedvote.tasks.goal import CLASSES, Goal
-
-
-def batches_of(examples: Examples, batch: int) -> Sequence[Tensor]:
-    """Rows, in batches of nearly equal size; for batch norm, a last single input joins another batch."""
-    cut = torch.arange(len(examples), device=examples.y.device).chunk(-(-len(examples) // batch))
-    return (*cut[:-2], torch.cat(cut[-2:])) if batch > 1 and len(cut) > 1 and len(cut[-1]) == 1 else cut
+from fedvote import contracts
+from fedvote.core import Dataset, Examples
+from fedvote.data import load
+from fedvote.errors import ConfigError, ModelError, reason
+from fedvote.network.round_metrics import batches_of, outputs_of
+from fedvote.plan import Plan
+from fedvote.tasks.goal import Goal
+from fedvote.tasks.metrics import decisions
 
 
-def outputs_of(outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Outputs and targets, batch by batch."""
-    for index in batches_of(examples, batch):
-        x, y = examples.take(index)
-        yield outputs(channels_last(x) if x.is_cuda and x.ndim == 4 else x).float(), y
-
-
-def score(
-    outputs: Callable[[Tensor], Tensor], examples: Examples, batch: int, goal: Goal = CLASSES
-) -> tuple[float, float]:
-    """The metric and the mean loss, computed in batches."""
-    loss, found = torch.zeros((), device=examples.y.device), []
-    for outputs_BC, y in outputs_of(outputs, examples, batch):
-        loss += goal.loss.total(outputs_BC, y)
-        found.append(outputs_BC)
-    return goal.judge(torch.cat(found), examples.y), float(loss) / len(examples)
-
-
-def judge(
-    network: Network,
-    models: dict[str, Weights],
-    test: Examples,
-    calibration: Tensor,
-    batch: int,
-    goal: Goal = CLASSES,
+def evaluate(
+    network: nn.Module, data: Dataset | str, *, loss: Any = "auto", metric: Any = "auto", batch: int = 1000
 ) -> dict[str, Any]:
-    """Metrics of a round, such as `accuracy` of the deployed network and `accuracy_float` of the float network."""
-    metrics: dict[str, Any] = {}
-    measured: dict[int, tuple[float, float, float]] = {}
-    for name, weights in models.items():
-        if id(weights) not in measured:
-            statistics = network.calibrate(weights, calibration)
-            calibrated = score(partial(network.calibrated, weights, statistics), test, batch, goal)
-            plain = calibrated
-            if len(test) > 1:  # one example has no batch statistics
-                plain = score(partial(network, weights.voted, weights.floats), test, batch, goal)
-            measured[id(weights)] = (*plain, calibrated[0])
-        suffix = "" if name == "deployed" else f"_{name}"
-        quality, loss, calibrated_quality = measured[id(weights)]
-        metrics |= {
-            f"{goal.metric.name}{suffix}": quality,
-            f"{goal.metric.name}{suffix}_calibrated": calibrated_quality,
-            f"loss{suffix}": loss,
-        }
-    return metrics | goal.record
+    """Judge a network on the test examples: the metric by its name, the loss, and more by the task.
 
+    network: what `deployed` or `load_network` returns; or any nn.Module, which gets scaled inputs, as in training
+    data: a dataset, or its name
+    loss, metric: names or functions, as in `simulate`; not given: the usual ones of the data's task (cross-entropy and
+    accuracy, mse and r2, or bce and f1), whatever the network was trained with
 
-def success(
-    network: Network, models: dict[str, Weights], triggered: Examples, calibration: Tensor, batch: int
-) -> dict[str, float]:
-    """The share of triggered inputs that get the attackers' label: `backdoor_success`, and `backdoor_success_float`.
-
-    Batch norm is calibrated, as on a device: the statistics of a batch of triggered inputs would hide the trigger.
+    Classification: `confusion` has a row for each true class, a column for each answer; `by_class` has the share of
+    right answers. Multi-label: `by_class` has each label's F1. A class without examples has None.
     """
-    shares: dict[str, float] = {}
-    for name, weights in models.items() if len(triggered) else ():
-        calibrated = partial(network.calibrated, weights, network.calibrate(weights, calibration))
-        suffix = "" if name == "deployed" else f"_{name}"
-        shares[f"backdoor_success{suffix}"], _ = score(calibrated, triggered, batch)
-    return shares
+    data = load(data) if isinstance(data, str) else data
+    for part, kind in ((network, nn.Module), (data, Dataset)):
+        if not isinstance(part, kind):
+            raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}")
+    if batch < 1:
+        raise ConfigError(f"batch is {batch}, expected a whole number above 0")
+    plan = Plan(loss=loss, metric=metric)
+    return judged(network, data, data.test, Goal.of(plan.loss, plan.metric, data), batch)
+
+
+def judged(network: nn.Module, data: Dataset, examples: Examples, goal: Goal, batch: int) -> dict[str, Any]:
+    """The result of `evaluate` on some examples of a dataset, which are on the network's device."""
+    found_NC = answers(network, examples, batch)
+    if found_NC.shape != (len(examples), len(data.classes)):
+        raise ModelError(
+            f"the network gives outputs of shape {tuple(found_NC.shape[1:])}, expected ({len(data.classes)},), as "
+            f"{data.name} has"
+        )
+    goal.check_loss(found_NC, examples.y)
+    loss = float(goal.loss.total(found_NC, examples.y)) / len(examples)
+    result = {goal.metric.name: goal.judge(found_NC, examples.y), "loss": loss, "examples": len(examples)}
+    return result | by_class(data, found_NC, examples.y)
+
+
+def answers(network: nn.Module, examples: Examples, batch: int) -> Tensor:
+    """All outputs, in evaluation mode. A network that scales its own inputs gets them as they are stored."""
+    if getattr(network, "scales_inputs", False):
+        batches = (network(examples.x[rows]) for rows in batches_of(examples, batch))
+    else:
+        batches = (outputs for outputs, _ in outputs_of(network, examples, batch))
+    modes = {layer: layer.training for layer in network.modules()}
+    network.eval()
+    try:
+        with torch.no_grad():
+            return torch.cat([outputs.float() for outputs in batches])
+    except Exception as error:  # the user's code may raise anything
+        shape = tuple(examples.x.shape[1:])
+        raise ModelError(
+            f"the network fails on inputs of shape {shape}: {reason(error)}; it takes a batch of them in float32, and "
+            "returns one tensor"
+        ) from error
+    finally:
+        for layer, training in modes.items():
+            layer.training = training
+
+
+def by_class(data: Dataset, found_NC: Tensor, y: Tensor) -> dict[str, Any]:
+    if data.task == "regression":
+        return {}
+    found, true = (each.cpu() for each in decisions(found_NC, y))
+    if data.task == "multi-label":
+        scores = 2 * (found & true).sum(0) / (found.sum(0) + true.sum(0))
+        return {"by_class": _named(data.classes, scores)}
+    # confusion_ij: examples of class i that are answered with j
+    confusion = true.double().T @ found.double()
+    shares = confusion.diagonal() / confusion.sum(1)
+    return {"confusion": confusion.long().tolist(), "by_class": _named(data.classes, shares)}
+
+
+def _named(classes: tuple[str, ...], values: Tensor) -> dict[str, float | None]:
+    return {name: None if value != value else value for name, value in zip(classes, values.tolist(), strict=True)}

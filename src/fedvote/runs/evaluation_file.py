@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedvote.federation import Federation
-from fedvote.network.evaluation import answers, judged
+from fedvote.network.evaluate import answers, judged
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.folder import EVALUATION
 from fedvote.runs.json_table import without_nan

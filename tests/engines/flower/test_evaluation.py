@@ -19,8 +19,8 @@ from fedvote.engines.flower.problem import Problem
 from fedvote.engines.flower.server import Server
 from fedvote.errors import DataError, WireError
 from fedvote.export.export_run import export_run
-from fedvote.network.evaluate import score
 from fedvote.network.network import Network
+from fedvote.network.round_metrics import score
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import Config, Inputs
 from fedvote.runs.description import JUDGED_BY, describe

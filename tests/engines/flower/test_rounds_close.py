@@ -11,7 +11,7 @@ from flwr.app import Message
 from fedvote.engines.flower.asking import time_to_live
 from fedvote.engines.flower.poll import TRIES
 from fedvote.engines.flower.server import NoQuorum
-from fedvote.network.evaluate import judge
+from fedvote.network.round_metrics import judge
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RunFolder
 from tests.engines.flower.grid import (

@@ -22,7 +22,7 @@ from fedvote.engines.flower.pooled_evaluation import (
 )
 from fedvote.engines.flower.tasks import Task
 from fedvote.federation import Federation
-from fedvote.network.evaluate import score
+from fedvote.network.round_metrics import score
 from fedvote.system.device import repeatable
 
 LARGEST = 2**33  # bytes of a request

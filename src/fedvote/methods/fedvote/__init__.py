@@ -32,9 +32,9 @@ from fedvote.methods.fedvote.initial_state import GIVEN, initial_state, start_of
 from fedvote.methods.fedvote.soft_levels import Rounding, SoftLevels, Spacing
 from fedvote.methods.fedvote.trained_floats import rounded_rows
 from fedvote.methods.fedvote.vote_count import empty_count
-from fedvote.methods.fedvote.vote_result import MOST_LEVELS, TALLIES
+from fedvote.methods.fedvote.vote_result import MOST_GRID_LEVELS, TALLIES
 from fedvote.methods.frozen_weights import without_frozen
-from fedvote.methods.rounded_broadcast import MOST
+from fedvote.methods.rounded_broadcast import MOST_FLOAT_LEVELS
 from fedvote.network.network import Network
 from fedvote.privacy import PRIVACIES, NoNoise, Privacy
 from fedvote.quantize import (
@@ -117,15 +117,15 @@ class FedVote(Method):
                 f"{self.votes!r} and counts {self.counts!r}: set votes = binary and counts = votes, or another "
                 "influence, such as agreement"
             )
-        if not 3 <= self.grid <= MOST_LEVELS:
-            raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_LEVELS} levels")
+        if not 3 <= self.grid <= MOST_GRID_LEVELS:
+            raise ConfigError(f"grid is {self.grid}, expected 3 to {MOST_GRID_LEVELS} levels")
         if self.grid <= self.levels:
             raise ConfigError(f"levels is {self.levels}, expected fewer than the {self.grid} levels of the grid")
         if self.level_rounding != "nearest" and not self.levels:
             raise ConfigError(f"level_rounding is {self.level_rounding!r}, which needs levels: choose 2 or more")
         self.soft_levels.check()
-        if not 0 <= self.float_levels <= MOST:
-            raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST}")
+        if not 0 <= self.float_levels <= MOST_FLOAT_LEVELS:
+            raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST_FLOAT_LEVELS}")
         if not 0 < self.float_lr < math.inf:
             raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
 

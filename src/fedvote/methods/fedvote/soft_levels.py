@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fedvote.codecs.levels import MOST_LEVELS
+from fedvote.codecs.levels import MOST_BROADCAST_LEVELS
 from fedvote.errors import ConfigError
 from fedvote.quantize import clip, from_level
 from fedvote.randomness import SERVER, Key, as_uniform, shared_random
@@ -37,8 +37,8 @@ class SoftLevels:
 
     def check(self) -> None:
         """ConfigError for a number of levels that cannot be sent, or that `p_min` makes one of two."""
-        if self.number and not 2 <= self.number <= MOST_LEVELS:
-            raise ConfigError(f"levels is {self.number}, expected 0 (all) or 2 to {MOST_LEVELS}")
+        if self.number and not 2 <= self.number <= MOST_BROADCAST_LEVELS:
+            raise ConfigError(f"levels is {self.number}, expected 0 (all) or 2 to {MOST_BROADCAST_LEVELS}")
         if self.number > 2 and float(self.values()[-2]) >= 1 - 2 * self.p_min:
             raise ConfigError(
                 f"levels is {self.number} and p_min {self.p_min}, which makes the two levels at each end equal: "

@@ -33,7 +33,7 @@ from fedvote.randomness import Key
 if TYPE_CHECKING:
     from fedvote.methods.fedvote import FedVote
 
-MOST_LEVELS = 2**15  # of a soft vote: the highest level fits int16
+MOST_GRID_LEVELS = 2**15  # of a soft vote: the highest level fits int16
 TIE = 1e-6  # soft votes this close to a tie are one: rounding errors of float32
 TALLIES = "privacy/tallies"  # (N + 1,) rounds by their number of voters, if clients blur their votes
 
@@ -156,4 +156,4 @@ def levels_of(method: FedVote, counted: Counted) -> int:
         return method.grid
     lambda_K = counted.lambda_K
     exact = (len(method.alphabet) - 1) * int(lambda_K.count_nonzero()) + 1
-    return exact if bool(((lambda_K == 0) | (lambda_K == 1)).all()) and exact <= MOST_LEVELS else method.grid
+    return exact if bool(((lambda_K == 0) | (lambda_K == 1)).all()) and exact <= MOST_GRID_LEVELS else method.grid
