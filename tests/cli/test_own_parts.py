@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from fedvote import registry
 from fedvote.runs.checkpoint import load_snapshot
+from fedvote.runs.folder import RunFolder
 from tests.cli.command import SMALL, Command, Refusal
 from tests.own_code import edit
 
@@ -37,6 +40,42 @@ def test_users_own_methods_and_models_run_and_resume_from_anywhere(
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert fedvote("run", "--resume", "--out", "../run", "--set", "rounds=3", "--device", "cpu").code == 0
     assert load_snapshot(tmp_path / "run" / "checkpoint.safetensors").round == 3
+
+
+INTERRUPTED = """
+from pathlib import Path
+
+def sign(outputs, targets):
+    if Path("stop").exists() and Path("run/metrics.jsonl").exists():
+        raise KeyboardInterrupt
+    return float(outputs.mean() > 0)
+"""
+
+
+def forget(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process, where nobody has named the file yet."""
+    monkeypatch.setattr(registry, "_named", set())
+    monkeypatch.delitem(sys.modules, str(file))
+
+
+def test_the_command_that_an_interrupted_run_prints_goes_on_with_users_own_files(
+    fedvote: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.py").write_text(INTERRUPTED)
+    (tmp_path / "stop").touch()
+    stopped = fedvote("run", *SMALL, "--set", "metric=own.py:sign", "--out", "run")
+    assert stopped.code == 130
+    command = stopped.err.splitlines()[-1].partition("resume with: fedvote ")[2]
+    assert command == "run --resume --out run --trust"
+    forget(tmp_path / "own.py", monkeypatch)
+    (tmp_path / "stop").unlink()
+    assert fedvote(*command.split(), "--device", "cpu").code == 0
+    assert load_snapshot(tmp_path / "run" / "checkpoint.safetensors").round == 2
+
+
+def test_a_run_of_the_packages_own_parts_is_resumed_without_trust(fedvote: Command) -> None:
+    assert fedvote("run", *SMALL, "--out", "two words").code == 0
+    assert RunFolder(Path("two words")).resume_command() == "fedvote run --resume --out 'two words'"
 
 
 def test_who_goes_on_with_another_file_of_the_same_name_is_told(fedvote: Command) -> None:

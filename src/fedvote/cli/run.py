@@ -79,7 +79,7 @@ def _stopped(folder: RunFolder, done: int, rounds: int) -> str:
     """Where a run was stopped, and how to go on."""
     kept = folder.rounds_done()  # not every round has a checkpoint; the last may have one and not be shown yet
     start = "" if kept >= done else f" after round {kept}, its last checkpoint,"
-    advice = f"; resume{start} with: fedvote run --resume --out {folder.path}" if folder.config() else ""
+    advice = f"; resume{start} with: {folder.resume_command()}" if folder.config() else ""
     return f"stopped after round {max(done, kept)} of {rounds}{advice}"
 
 

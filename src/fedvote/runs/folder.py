@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
+from fedvote.registry import files_in
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import save_snapshot, saved_round
 from fedvote.runs.config import Config, read
@@ -85,4 +89,13 @@ class RunFolder:
         """What to tell a user who has to go on with the run in another way."""
         if (self.path / RUN_NAME).is_file():
             return "resume it over the network, by `flwr run` or `fedvote deploy local` as it was started"
-        return f"resume it as it is with `fedvote run --resume --out {self.path}`"
+        return f"resume it as it is with `{self.resume_command()}`"
+
+    def resume_command(self, *settings: str) -> str:
+        """The command that goes on with the run, with --trust if its configuration names FILE.py of the user's own."""
+        table: dict[str, Any] = {}
+        with suppress(OSError, ValueError):  # a damaged file: the command itself says what is wrong
+            table = tomllib.loads(self.config_file.read_text(encoding="utf-8"))
+        trust = ["--trust"] if files_in(table) else []
+        more = [*trust, *(f"--set {setting}" for setting in settings)]
+        return " ".join(["fedvote run --resume --out", shlex.quote(str(self.path)), *more])
