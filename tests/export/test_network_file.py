@@ -19,7 +19,7 @@ from fedvote.engines.simulate import simulate
 from fedvote.export.network_file import save_network
 from fedvote.models import make_model
 from fedvote.runs.config import read
-from fedvote.runs.experiment import federation
+from fedvote.runs.experiment import configure, federation
 from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.simulated_run import run
 from tests.toy import dataset, module
@@ -62,8 +62,13 @@ def test_who_may_read_the_folder_may_read_the_network(tmp_path: Path) -> None:
 
 def test_a_run_without_an_end_has_no_network(tmp_path: Path) -> None:
     next(iter(run(read("quickstart", ["rounds=2", *FAST[1:]]), RunFolder(tmp_path), device="cpu")))
-    with pytest.raises(ConfigError, match=r"network\.safetensors: it is written when a run ends"):
+    with pytest.raises(ConfigError, match=r"network\.safetensors: it is written when a run ends; resume it") as refusal:
         load_network(tmp_path)
+    at_once = str(refusal.value).split("`")[-2]  # the last command that it names
+    assert at_once == f"fedvote run --resume --out {tmp_path} --set rounds=1"
+    config, folder = configure(None, ["rounds=1"], tmp_path, resume=True)
+    assert list(run(config, folder, device="cpu", resume=True)) == []
+    assert not load_network(tmp_path).training
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

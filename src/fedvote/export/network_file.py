@@ -27,7 +27,7 @@ from fedvote.network.start import Start
 from fedvote.registry import check_trust, files_in
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import ModelConfig
-from fedvote.runs.folder import NETWORK
+from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.system.tensor_file import save_tensors
 
 STATISTICS = "statistics/"
@@ -92,7 +92,8 @@ def load_network(
         raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")
     path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
     if not path.is_file():
-        raise ConfigError(f"there is no {path}: it is written when a run ends; resume the run")
+        how = RunFolder(path.parent).how_to_get_network()
+        raise ConfigError(f"there is no {path}: it is written when a run ends; {how}")
     with _errors_named(path):
         about, tensors = _read(path)
     module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else bare(module)

@@ -91,6 +91,14 @@ class RunFolder:
             return "resume it over the network, by `flwr run` or `fedvote deploy local` as it was started"
         return f"resume it as it is with `{self.resume_command()}`"
 
+    def how_to_get_network(self) -> str:
+        """What to tell a user who wants the network of a run that has not ended."""
+        done = self.rounds_done()
+        if not done or (self.path / RUN_NAME).is_file():
+            return self.how_to_resume()
+        now = self.resume_command(f"rounds={done}")
+        return f"{self.how_to_resume()}, or write the network of its {done} rounds with `{now}`"
+
     def resume_command(self, *settings: str) -> str:
         """The command that goes on with the run, with --trust if its configuration names FILE.py of the user's own."""
         table: dict[str, Any] = {}
