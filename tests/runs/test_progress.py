@@ -73,6 +73,30 @@ def test_a_client_that_the_rule_leaves_out_is_named_once_with_the_reason(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("way", WAYS, ids=["live", "plain"])
+def test_clients_without_a_vote_are_named_with_the_reason_once_until_they_are_back(
+    way: Way, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    raised = "its code raised (DataError, see the log on the client's machine)"
+    out: list[dict[str, Any]] = [
+        {"counted": [0], "failed": {1: raised}, "absent": list(range(2, 20)), "turned_away": ["ab12 mallory"]},
+        {"counted": [0], "failed": {1: raised}, "absent": list(range(2, 20)), "turned_away": ["ab12 mallory"]},
+        {"counted": [0, 1, *range(2, 20)], "turned_away": ["ab12 mallory"]},
+        {"counted": [0], "failed": {"1": raised}},
+    ]
+    record = {name: value for name, value in RECORD.items() if name != "refused"}
+    list(way([Snapshot(n, {}, {}, record | {"round": n} | each) for n, each in enumerate(out, 1)], 4, 0, (0, 0), ""))
+    lines = [line.rstrip() for line in capsys.readouterr().err.splitlines()]
+    news = [line.partition(": ")[2] if way is progress._live else line for line in lines if "accuracy" not in line]
+    assert [line for line in news if line] == [
+        f"no vote: client 1; {raised}",
+        f"not online: clients {', '.join(map(str, range(2, 18)))} and 2 more",
+        "turned away, as they have no vote: key ab12 mallory",
+        f"no vote: client 1; {raised}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("rounds", "words"),
     [

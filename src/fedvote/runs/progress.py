@@ -9,12 +9,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from fedvote.errors import some
 from fedvote.network.summary import Summary
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.tasks.goal import ACCURACY, Shown
 
 WIDE = 100  # columns from which on a line also has the float network and a bar
 MOST_NAMES = 16  # clients that a line names
+EVENTS = {
+    "left_out": "left out by the rule",
+    "failed": "no vote",
+    "absent": "not online",
+    "turned_away": "turned away, as they have no vote",
+}
+"""Event of a record -> how its line begins."""
+MISSING = ("failed", "absent")  # events that are news again, once the client was back
+Event = tuple[str, str]
+"""Its name, and the client."""
 Sent = tuple[int, int]
 """Bytes up, and bytes down."""
 
@@ -46,7 +57,7 @@ def show_network(summary: Summary) -> None:
 def _plain(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, title: str) -> Iterator[Snapshot]:
     if title:
         print(title, file=sys.stderr)
-    began, known = time.monotonic(), set[int]()
+    began, known = time.monotonic(), set[Event]()
     for snapshot in snapshots:
         sent = _added(sent, snapshot)
         left = (time.monotonic() - began) / (snapshot.round - done) * (rounds - snapshot.round)
@@ -61,7 +72,7 @@ def _live(snapshots: Iterable[Snapshot], rounds: int, done: int, sent: Sent, tit
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console, known = Console(stderr=True), set[int]()
+    console, known = Console(stderr=True), set[Event]()
     columns = (
         TextColumn("round"),
         MofNCompleteColumn(),
@@ -112,15 +123,20 @@ def _text(snapshot: Snapshot, sent: Sent, one_line: bool = False) -> str:
     return f"{quality}  {traffic}"
 
 
-def _news(snapshot: Snapshot, known: set[int]) -> Iterator[str]:
-    """Messages that were refused, and clients that the rule leaves out for the first time; `known` grows by these."""
+def _news(snapshot: Snapshot, known: set[Event]) -> Iterator[str]:
+    """Messages that were refused, and other events of clients that are not `known`, which grows by these."""
     if refused := snapshot.record.get("refused", {}):
         yield f"{len(refused)} not counted, {next(iter(refused.values()))}"
-    new = {client: why for client, why in snapshot.record.get("left_out", {}).items() if client not in known}
-    known.update(new)
-    for reason in dict.fromkeys(new.values()):
-        clients = [client for client in new if new[client] == reason]
-        yield f"left out by the rule: {_some(clients)}; {reason}"
+    back = set(map(str, snapshot.record.get("counted", ())))
+    known -= {event for event in known if event[0] in MISSING and event[1] in back}
+    for name, says in EVENTS.items():
+        happened = snapshot.record.get(name, ())
+        reasons = happened if isinstance(happened, Mapping) else dict.fromkeys(happened, "")
+        new = {who: why for who, why in reasons.items() if (name, str(who)) not in known}
+        known |= {(name, str(who)) for who in new}
+        for why in dict.fromkeys(new.values()):
+            those = [who for who in new if new[who] == why]
+            yield f"{says}: {_some(those, 'key' if name == 'turned_away' else 'client')}{f'; {why}' * bool(why)}"
 
 
 def left_out_in_all(records: Sequence[Mapping[str, Any]]) -> str:
@@ -131,9 +147,8 @@ def left_out_in_all(records: Sequence[Mapping[str, Any]]) -> str:
     return f"left out by the rule in the last round: {_some(last) if last else 'nobody'}{before}"
 
 
-def _some(clients: Sequence[int]) -> str:
-    more = f" and {len(clients) - MOST_NAMES} more" if len(clients) > MOST_NAMES else ""
-    return f"client{'s' * (len(clients) > 1)} {', '.join(map(str, clients[:MOST_NAMES]))}{more}"
+def _some(names: Sequence[object], word: str = "client") -> str:
+    return f"{word}{'s' * (len(names) > 1)} {some(list(map(str, names)), MOST_NAMES)}"
 
 
 def traffic_text(up: float, down: float) -> str:
