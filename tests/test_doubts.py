@@ -15,6 +15,7 @@ import fedvote
 from fedvote.attacks import Attack, Seen
 from fedvote.cli import main
 from fedvote.core import Message
+from fedvote.data.partition import Uneven
 from fedvote.secure import SecureTally
 from tests.toy import dataset, module
 
@@ -32,6 +33,27 @@ def test_a_program_is_warned(knobs: dict[str, Any], words: str) -> None:
     with pytest.warns(fedvote.Doubt, match=words) as caught:
         fedvote.simulate(module(), dataset(), clients=5, rounds=1, batch=8, **knobs)
     assert len(caught) == 1
+
+
+OWNED = [range(30), range(30, 42), range(42, 80)]
+ONE_SHORT = "client 1 has 12 examples, fewer than a batch of 16, .* more than once; for .*: batch = 12"
+MANY_SHORT = "clients 0, 1, 2, 3 and 1 more have 40 examples or more, fewer than .* 41, .*: batch = 40 or fewer clients"
+
+
+@pytest.mark.parametrize(
+    ("knobs", "words"),
+    [
+        ({"clients": 3, "owned": OWNED, "batch": 16}, f"{ONE_SHORT}$"),
+        ({"clients": 5, "batch": 41}, f"{MANY_SHORT}$"),
+        ({"clients": 5, "batch": 41, "partition": Uneven()}, r" or partition\.min_samples = 41 \(in a program Uneven"),
+    ],
+    ids=["owned", "partition", "uneven"],
+)
+def test_less_than_a_batch_is_a_doubt_however_the_data_were_divided(knobs: dict[str, Any], words: str) -> None:
+    with pytest.warns(fedvote.Doubt, match=words) as caught:
+        made = fedvote.simulate(module(), dataset(), rounds=1, steps=2, device="cpu", **knobs)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert next(iter(made)).record["clients"] == list(range(knobs["clients"]))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from fedvote.fitting_parts import (
     check_secrecy,
     check_start,
     warn_of,
+    warn_of_few_examples,
 )
 from fedvote.method import Method
 from fedvote.methods import method_of
@@ -133,11 +134,12 @@ class Federation:
         check_all(changes, data.shape)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients
         half_precision(place, plan.engine.precision)  # refuses a precision that the device lacks
-        if owned is None:
-            parts = divide(plan.partition, data, clients, key.numpy("partition"), plan.local.batch)
+        if divided := owned is None:
+            parts = divide(plan.partition, data, clients, key.numpy("partition"))
             owned = [torch.from_numpy(part) for part in parts]
         else:
             owned = check_owned(owned, clients, len(data.train))
+        warn_of_few_examples(owned, plan, divided)
         hostile = draw_attackers(key, clients, plan.federation.hostile, trusted_by(method))
         return cls(functional, data, owned, method, plan, place, hostile, run_secret(plan.seed), changes, goal)
 

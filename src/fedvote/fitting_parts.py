@@ -15,6 +15,7 @@ from fedvote import contracts
 from fedvote.attacks import ATTACKS, Attack
 from fedvote.codecs import LARGEST
 from fedvote.core import Dataset
+from fedvote.data.partition import Uneven
 from fedvote.errors import ConfigError, Doubt, some
 from fedvote.method import Merge, Method
 from fedvote.methods import METHODS
@@ -182,6 +183,25 @@ def check_head(method: Method, network: Network, data: Dataset) -> None:
             Doubt,
             stacklevel=4,
         )
+
+
+def warn_of_few_examples(owned: Sequence[Tensor], plan: Plan, divided: bool) -> None:
+    """Warn of clients with less than a batch. `divided`: the plan's partition gave them their examples."""
+    batch, sizes = plan.local.batch, list(map(len, owned))
+    short = [client for client, size in enumerate(sizes) if 0 < size < batch]  # a client of another machine has none
+    if not short:
+        return
+    fewest, who = min(sizes[client] for client in short), some(list(map(str, short)))
+    have = f"clients {who} have {fewest} examples or more" if short[1:] else f"client {who} has {fewest} examples"
+    fixes = [f"batch = {fewest}", *(["fewer clients"] if divided else [])]
+    if divided and isinstance(plan.partition, Uneven):
+        fixes += [f"partition.min_samples = {batch} (in a program Uneven(min_samples={batch}))"]
+    warnings.warn(
+        f"{have}, fewer than a batch of {batch}, so that their batches have examples more than once; for batches "
+        f"without repetition: {' or '.join(fixes)}",
+        Doubt,
+        stacklevel=4,
+    )
 
 
 def warn_of(plan: Plan, method: Method, data: Dataset) -> None:

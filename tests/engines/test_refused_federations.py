@@ -70,11 +70,6 @@ def test_a_federation_that_cannot_run_is_refused(options: dict[str, Any], senten
         simulated(**options)
 
 
-def test_a_client_with_less_than_a_batch_is_refused() -> None:
-    with pytest.raises(DataError, match="a batch is 41"):
-        simulated(batch=41)
-
-
 def test_a_module_that_does_not_fit_the_data_is_refused() -> None:
     with pytest.raises(ModelError, match=re.escape("the data has 3 classes: expected (3,)")):
         simulate(nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2)), dataset(), clients=2, rounds=1, batch=8)

@@ -135,6 +135,7 @@ def test_clients_remember_through_partial_participation(stack: int) -> None:
     assert len(set(times)) > 1
 
 
+@pytest.mark.filterwarnings("ignore:client 3 has 4 examples, fewer")
 def test_epochs_are_passes_over_a_clients_own_examples() -> None:
     uneven = [torch.arange(a, b) for a, b in ((0, 8), (8, 40), (40, 80), (80, 84), (84, 200))]
     made = simulated(FedAvg(), epochs=2.0, owned=uneven)

@@ -99,7 +99,7 @@ def division(config: Config) -> RenderableType:
     """A drawing of each client's classes."""
     data = with_validation(config, configured_data(config.data))
     rng = Key(config.seed).numpy("partition")
-    return picture(data, divide(config.partition, data, config.federation.clients, rng, config.local.batch))
+    return picture(data, divide(config.partition, data, config.federation.clients, rng))
 
 
 def federation(

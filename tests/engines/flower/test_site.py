@@ -12,7 +12,7 @@ import torch
 from fedvote.data import load
 from fedvote.engines.flower.local_data import clients_site, servers_site
 from fedvote.engines.flower.problem import Problem
-from fedvote.errors import ConfigError, DataError
+from fedvote.errors import ConfigError, DataError, Doubt
 from fedvote.randomness import Key
 from tests.engines.flower.grid import SMALL, small
 
@@ -85,12 +85,19 @@ def test_one_mean_and_deviation_serve_one_channel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("count", "shape", "expected"),
-    [(20, (1, 9, 9), r"shape \(1, 9, 9\), expected \(1, 8, 8\)"), (7, (1, 8, 8), "7 examples, expected a batch of 8")],
+    [(20, (1, 9, 9), r"shape \(1, 9, 9\), expected \(1, 8, 8\)"), (0, (1, 8, 8), "give at least one example")],
 )
 def test_data_that_do_not_fit_are_refused(count: int, shape: tuple[int, ...], expected: str, tmp_path: Path) -> None:
     save(tmp_path / "train.npz", count, shape)
     with pytest.raises(DataError, match=expected):
         clients_site(small(), PROBLEM, 0, str(tmp_path), "cpu")
+
+
+def test_a_client_with_less_than_a_batch_of_its_own_data_is_told(tmp_path: Path) -> None:
+    save(tmp_path / "train.npz", 7)
+    with pytest.warns(Doubt, match="client 2 has 7 examples, fewer than a batch of 8"):
+        made = clients_site(small(), PROBLEM, 2, str(tmp_path), "cpu")
+    assert [len(part) for part in made.owned] == [0, 0, 7, 0]
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

@@ -30,10 +30,8 @@ PARTITIONS: dict[str, type[Partition]] = {
 }
 
 
-def divide(
-    partition: Partition, data: Dataset, clients: int, rng: np.random.Generator, batch: int = 1
-) -> list[np.ndarray]:
-    """The indices of each client's training examples. Every client has at least one batch."""
+def divide(partition: Partition, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """The indices of each client's training examples. Every client has at least one."""
     if clients < 1:
         raise ConfigError(f"clients is {clients}, expected 1 or more.")
     if clients > len(data.train):
@@ -43,10 +41,9 @@ def divide(
     indices = np.concatenate(parts)
     if len(np.unique(indices)) < len(indices):
         raise DataError(f"{partition} gives a sample to two clients, expected one client for each: fix its split().")
-    smallest = min(range(clients), key=lambda client: len(parts[client]))
-    if len(parts[smallest]) < max(batch, 1):
-        has = f"client {smallest} has {len(parts[smallest]) or 'no'} samples of {data.name} by {partition}"
-        raise DataError(f"{has}, a batch is {batch}: ask for fewer clients, a smaller batch or a more even partition.")
+    if empty := [client for client in range(clients) if not len(parts[client])]:
+        has = f"client {empty[0]} has no samples of {data.name} by {partition}"
+        raise DataError(f"{has}: ask for fewer clients, or a more even partition.")
     return parts
 
 

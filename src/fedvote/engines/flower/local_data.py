@@ -60,8 +60,6 @@ def clients_site(config: Config, problem: Problem, client: int, where: str, devi
             f"{where} has inputs that count as {kind}, expected {problem.dtype}, as on the server: "
             "bytes (uint8) are divided by 255, all other types are used as float32, unscaled."
         )
-    if len(data.train) < config.local.batch:
-        raise DataError(f"{where} has {len(data.train)} examples, expected a batch of {config.local.batch} at least.")
     everything, nothing = torch.arange(len(data.train)), torch.arange(0)
     clients = range(config.federation.clients)
     return federation(config, device, data, [everything if number == client else nothing for number in clients])
