@@ -64,9 +64,11 @@ def get(name: str, folder: Path | str | None = None, progress: Progress | None =
 
 def _source(name: str) -> Source:
     if name not in DATASETS:
+        file, colon, function = name.partition(":")
+        meant = f"; did you mean {file}.py:{function}?" if colon else did_you_mean(name, DATASETS)
         raise ConfigError(
             f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}, or hf:NAME; your own is FILE.py:NAME "
-            f"in a configuration, fedvote.from_arrays(...) in a program{did_you_mean(name, DATASETS)}"
+            f"in a configuration, fedvote.from_arrays(...) in a program{meant}"
         )
     return DATASETS[name]
 

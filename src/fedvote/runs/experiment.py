@@ -72,7 +72,7 @@ def configured_data(config: DataConfig) -> Dataset:
 
 def dataset(name: str) -> Dataset:
     """Load a dataset by its name, or by calling the user's own function."""
-    if name in DATASETS or ":" not in name or name.startswith(PREFIX):
+    if name in DATASETS or not name.rpartition(":")[0].endswith(".py") or name.startswith(PREFIX):
         return load(name)
     try:
         data = find({}, name, "data.name")()
