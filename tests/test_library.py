@@ -110,6 +110,10 @@ def test_a_setting_of_the_method_is_refused_by_saying_where_it_belongs() -> None
     for method, words in ((None, "not of the run: use FedVote"), (fedvote.FedAvg(), "use FedAvg")):
         with pytest.raises(fedvote.ConfigError, match=rf"lr is a setting of the method, .*{words}\(lr=...\)"):
             fedvote.simulate(module(), dataset(), method, clients=5, lr=0.1)
+    with pytest.raises(fedvote.ConfigError, match=r"learning_rate is a setting of the method, .* FedVote\(lr=...\)"):
+        fedvote.simulate(module(), dataset(), clients=5, learning_rate=0.1)
+    with pytest.raises(fedvote.ConfigError, match=r"no setting batch_size; .*; did you mean batch\?"):
+        fedvote.simulate(module(), dataset(), clients=5, batch_size=8)
 
 
 @pytest.mark.parametrize(

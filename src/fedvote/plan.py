@@ -14,9 +14,9 @@ from typing import Any, Literal
 from fedvote.attacks import ATTACKS, Attack, Nothing
 from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
-from fedvote.registry import cached, did_you_mean
+from fedvote.registry import cached
 from fedvote.secure import SECRECIES, InTheClear, Secrecy
-from fedvote.settings import Settings
+from fedvote.settings import Settings, meant
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
@@ -170,7 +170,7 @@ class Plan(Settings):
         tables, known = _tables(), {knob.name: knob for knob in all_knobs()}
         if unknown := knobs.keys() - known.keys():
             name = min(unknown)
-            raise ConfigError(f"there is no setting {name}; known: {', '.join(known)}{did_you_mean(name, known)}")
+            raise ConfigError(f"there is no setting {name}; known: {', '.join(known)}{meant(name, known)}")
         parts = {
             table: kind(**{name: value for name, value in knobs.items() if known[name].table == table})
             for table, kind in tables.items()

@@ -1,21 +1,23 @@
 """The base of all that a configuration declares, parts and tables: fields hold values of their types, in programs, too.
 
 TOML is checked as it is read. A program may pass anything: the string "false" would count as true, and half a round
-would train to the end.
+would train to the end. An unknown name is refused with the one that is probably meant.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 import typing
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import wraps
 from numbers import Real
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, Self, SupportsIndex
 
 from fedvote.errors import ConfigError
-from fedvote.registry import resolve_parts, type_hints
+from fedvote.registry import did_you_mean, resolve_parts, type_hints
 
 WORDS: dict[Any, tuple[str, str]] = {  # type -> singular, plural
     int: ("a whole number", "whole numbers"),
@@ -26,6 +28,25 @@ WORDS: dict[Any, tuple[str, str]] = {  # type -> singular, plural
 }
 NUMBERS = (int, float)
 UNIONS = (typing.Union, types.UnionType)
+
+OTHER_NAMES = {  # of other libraries -> here
+    "learning_rate": "lr",
+    "optimiser": "optimizer",
+    "batch_size": "batch",
+    "local_steps": "steps",
+    "local_epochs": "epochs",
+    "num_epochs": "epochs",
+    "num_rounds": "rounds",
+    "n_rounds": "rounds",
+    "num_clients": "clients",
+    "n_clients": "clients",
+    "dataset": "data",
+    "network": "model",
+    "random_state": "seed",
+}
+
+OPTIONS = ("device", "out", "resume", "track", "trust")
+"""Options of a command, which are no keys of a configuration."""
 
 
 class Settings:
@@ -42,6 +63,16 @@ class Settings:
                 own(self)
 
             cls.__post_init__ = after_checks  # type: ignore[method-assign]
+
+    def __new__(cls, *given: Any, **settings: Any) -> Self:
+        """Refuse an unknown setting with the nearest known one: Python's TypeError names none."""
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        known = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)][1:]
+        takes_all = any(each.kind == each.VAR_KEYWORD for each in parameters)  # perhaps a class of the user's own
+        if not takes_all and (unknown := settings.keys() - set(known)):
+            name = min(unknown)
+            raise ConfigError(f"{cls.__name__} has no setting {name}; known: {', '.join(known)}{meant(name, known)}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         resolve_parts(self)
@@ -93,3 +124,14 @@ def _words(kind: Any, many: bool = False) -> str:
     if origin is Literal:
         return f"one of: {', '.join(map(str, args))}"
     return f"{'lists' if many else 'a list'} of {_words(args[0], True)}" if origin is tuple else str(kind)
+
+
+def name_here(name: str) -> str:
+    """The setting's name in this package, if other libraries call it by `name`; else the name itself."""
+    return OTHER_NAMES.get(name, name)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown setting: the known one that is probably meant."""
+    known = list(known)
+    return f"; did you mean {name_here(name)}?" if name_here(name) in known else did_you_mean(name, known)

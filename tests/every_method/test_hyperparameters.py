@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import tomllib
+from typing import Any
 
 import pytest
 
+from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods import METHODS
 from fedvote.runs.config import Config
@@ -25,6 +27,13 @@ def test_a_method_prints_every_hyperparameter(method: Method) -> None:
     assert text.startswith(f"{type(method).__name__}(")
     for field in dataclasses.fields(method):
         assert f"{field.name}={getattr(method, field.name)!r}" in text
+
+
+def test_an_unknown_hyperparameter_is_refused_with_the_nearest_known_one(method: Method) -> None:
+    kind: Any = type(method)
+    for unknown in ("learning_rate", "lrr"):
+        with pytest.raises(ConfigError, match=rf"{kind.__name__} has no setting {unknown}; .*; did you mean lr\?"):
+            kind(**{unknown: 0.1})
 
 
 def test_a_method_is_frozen(method: Method) -> None:

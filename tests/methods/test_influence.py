@@ -101,4 +101,4 @@ def test_a_bound_that_bounds_nothing_changes_only_the_grid() -> None:
 @pytest.mark.parametrize(("kind", "value"), [(Agreement, -1.0), (Trimmed, 0.5), (Capped, 0.0)])
 def test_bounds_that_make_no_sense_are_refused(kind: type[Influence], value: float) -> None:
     with pytest.raises(ConfigError, match="expected"):
-        kind(value)  # type: ignore[call-arg]
+        kind(value)

@@ -12,6 +12,7 @@ from fedvote.cli.deploy import deploy_app
 from fedvote.cli.export import export
 from fedvote.cli.help import WholeSentences
 from fedvote.cli.measure import bench, cost
+from fedvote.cli.mistyped import WithSettings
 from fedvote.cli.names import keys, list_names
 from fedvote.cli.report import report
 from fedvote.cli.reproduce import reproduce
@@ -36,9 +37,9 @@ def fedvote(
     """Federated learning in which clients send votes instead of weights."""
 
 
-app.command()(run)
-app.command()(sweep)
-app.command()(reproduce)
+app.command(cls=WithSettings)(run)
+app.command(cls=WithSettings)(sweep)
+app.command(cls=WithSettings)(reproduce)
 app.command(name="list")(list_names)
 app.command()(keys)
 app.command()(report)

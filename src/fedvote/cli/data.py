@@ -9,6 +9,7 @@ import typer
 
 from fedvote.cli.completion import names_of
 from fedvote.cli.help import WholeSentences
+from fedvote.cli.mistyped import WithSettings
 from fedvote.cli.options import Settings, Source
 
 data_app = typer.Typer(
@@ -48,7 +49,7 @@ def data_check(name: DataName, folder: Folder = None) -> None:
     typer.echo(f"{name} is complete" if statuses else f"{name} needs no files")
 
 
-@data_app.command(name="show")
+@data_app.command(name="show", cls=WithSettings)
 def data_show(source: Source = "quickstart", set: Settings = None) -> None:
     """Draw which client of a configuration has which classes."""
     from rich.console import Console

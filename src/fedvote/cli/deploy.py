@@ -9,6 +9,7 @@ import typer
 
 from fedvote.cli.completion import run_folders
 from fedvote.cli.help import WholeSentences
+from fedvote.cli.mistyped import WithSettings
 from fedvote.cli.options import Settings, Source
 
 deploy_app = typer.Typer(
@@ -19,7 +20,7 @@ deploy_app = typer.Typer(
 )
 
 
-@deploy_app.command(name="local")
+@deploy_app.command(name="local", cls=WithSettings)
 def deploy_local(
     source: Source = "quickstart",
     clients: Annotated[int | None, typer.Option(help="Short for --set federation.clients=N.")] = None,

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from fedvote.contracts import signatures
 from fedvote.errors import ConfigError
-from fedvote.registry import as_class, did_you_mean, find, item_of, name_of
+from fedvote.registry import as_class, find, item_of, name_of
 from fedvote.runs.field_types import (
     LISTS,
     TABLES,
@@ -29,6 +29,7 @@ from fedvote.runs.field_types import (
     value_type,
 )
 from fedvote.runs.full_keys import full_keys
+from fedvote.settings import OPTIONS, meant, name_here
 
 Table = dict[str, Any]
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -82,7 +83,7 @@ def build(cls: type, table: Any, where: str = "", base: Any = None, name: str = 
         if key not in fields:
             raise ConfigError(
                 f"{called} has no key {key!r}; known: {', '.join(fields) or 'none'}"
-                f"{_one_level_down(key, fields) or did_you_mean(key, fields)}"
+                f"{'' if where else _option(key)}{_one_level_down(name_here(key), fields) or meant(key, fields)}"
             )
         slot, kind = fields[key]
         path = f"{where}.{key}" if where else key
@@ -106,6 +107,11 @@ def build(cls: type, table: Any, where: str = "", base: Any = None, name: str = 
         raise ConfigError(f"{called} needs {', '.join(missing)}: set it, or give it a default in the class")
     with full_keys(keys):
         return cls(**values)
+
+
+def _option(key: str) -> str:
+    """The end of a sentence about an option of the command that was given as a key; empty if it is none."""
+    return f"; it is an option of the command, --{key}" if key in OPTIONS else ""
 
 
 def _one_level_down(key: str, fields: Mapping[str, tuple[dataclasses.Field[Any], Any]]) -> str:

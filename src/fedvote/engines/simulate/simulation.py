@@ -32,6 +32,7 @@ from fedvote.rounds import Round
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.rounds.traffic import traffic
 from fedvote.secure import SecureTally
+from fedvote.settings import name_here
 from fedvote.system.device import repeatable, synchronise
 from fedvote.training.descent import is_small
 from fedvote.wire import Carry, Delivery, Outgoing, weigh, write
@@ -79,9 +80,10 @@ def _check_knobs(method: Method, knobs: Mapping[str, Any]) -> None:
     """ConfigError for a setting of the method, such as its learning rate, that says where it belongs."""
     kind = type(method)
     settings = {field.name for field in fields(kind)} if is_dataclass(kind) else set[str]()
-    if own := knobs.keys() & settings - {knob.name for knob in all_knobs()}:
-        name = min(own)
-        raise ConfigError(f"{name} is a setting of the method, not of the run: use {kind.__name__}({name}=...)")
+    of_run = {knob.name for knob in all_knobs()}
+    for name in sorted(knobs.keys() - of_run):
+        if (here := name_here(name)) in settings - of_run:
+            raise ConfigError(f"{name} is a setting of the method, not of the run: use {kind.__name__}({here}=...)")
 
 
 def _document(function: Callable[..., Any]) -> None:
