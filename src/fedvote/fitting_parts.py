@@ -250,7 +250,10 @@ def check_batches(plan: Plan, network: Network) -> None:
 def check_owned(given: Sequence[Any], clients: int, examples: int) -> list[Tensor]:
     """The indices of each client's training examples; ConfigError for anything else."""
     if len(given) != clients:
-        raise ConfigError(f"owned divides the data among {len(given)} clients, expected {clients}")
+        raise ConfigError(
+            f"owned divides the data among {len(given)} clients, but clients is {clients}: expected as many; give "
+            f"clients={len(given)}, or the examples of {clients} clients"
+        )
     owned = []
     for client, rows in enumerate(map(np.asarray, given)):
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):

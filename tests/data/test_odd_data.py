@@ -113,6 +113,14 @@ def test_owned_examples_are_named_by_whole_numbers(rows: Any) -> None:
         fedvote.simulate(module(), dataset(), clients=2, owned=[range(50), rows])  # type: ignore[list-item]
 
 
+def test_there_are_as_many_clients_as_own_examples() -> None:
+    rows = [torch.arange(start, start + 10) for start in range(0, 80, 10)]
+    made = fedvote.simulate(module(), dataset(), owned=rows, batch=8, cohort=8)
+    assert len(made.federation.owned) == made.federation.plan.federation.clients == 8
+    with pytest.raises(FedVoteError, match=r"among 8 clients, but clients is 5: expected as many; give clients=8"):
+        fedvote.simulate(module(), dataset(), owned=rows, batch=8, clients=5)
+
+
 def test_examples_that_several_clients_own_are_a_doubt() -> None:
     with pytest.warns(Doubt, match="owned has 10 indices more than once"):
         fedvote.simulate(module(), dataset(), clients=2, owned=[range(50), range(40, 90)], batch=8)  # type: ignore[list-item]

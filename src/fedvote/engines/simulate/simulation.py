@@ -62,12 +62,14 @@ def simulate(
     keep_float: names of layers (with * and ?) that stay float; not given: the last layer on the way to the output
     vote: names of further weights to vote on, such as attention.in_proj_weight or embedding
     start: "given", the network's own weights; "seed", those that the seed draws; or a file, state dict or module
-    owned: the indices of each client's training examples; not given: `partition` divides them
+    owned: the indices of each client's training examples, of as many clients; not given: `partition` divides them
     augment: random changes of training inputs, such as ["flip", "crop"]
     device: auto, cpu or cuda
     """
     method = method_of(method)
     _check_knobs(method, knobs)
+    if owned is not None:
+        knobs = {"clients": len(owned)} | knobs
     plan = Plan.of(**knobs)
     federation = Federation.of(
         network, data, method, plan,
