@@ -84,6 +84,7 @@ GOOD: dict[str, Any] = {"x_train": X, "y_train": Y, "x_test": X, "y_test": Y}
         ({"x_train": np.full((3, 2, 4), np.nan)}, "x_train holds values that are not finite"),
         ({"x_test": np.full((3, 2, 4), 1e300)}, "x_test holds values that are not finite as float32"),
         ({"x_train": np.empty((0, 2, 4)), "y_train": np.empty(0, int)}, r"x_train has shape \(0, 2, 4\)"),
+        ({"x_train": [["a", "b"]] * 3}, "x_train holds text, expected numbers: encode it"),
         ({"x_train": [1, 2, 3]}, r"x_train has shape \(3,\)"),
         ({"x_train": torch.zeros(3, 2, 4, dtype=torch.complex64)}, "complex64"),
         ({"mean": [0.5]}, "give both"),
@@ -147,3 +148,10 @@ def test_a_column_of_labels_is_as_good_as_a_list() -> None:
     x, y = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([[4], [7], [4]])
     data = from_arrays(x, y, x, y)
     assert data.train.y.tolist() == [0, 1, 0] and data.classes == ("4", "7")
+
+
+@pytest.mark.parametrize("places", [{"inputs": ["img", "id"]}, {"target": ("a", "b")}], ids=["inputs", "target"])
+def test_several_keys_for_one_tensor_are_refused(places: dict[str, Any]) -> None:
+    (what,) = places
+    with pytest.raises(DataError, match=rf"{what} is .*, expected one key of a dict or one place in a tuple: join"):
+        from_torch([{"img": X[0], "id": 1, "label": 0}], [], **{"inputs": "img", "target": "label"} | places)

@@ -23,6 +23,15 @@ def test_strings_are_class_names_in_alphabetical_order() -> None:
     assert data.train.y.tolist() == [2, 0, 2, 1, 0, 2] and data.test.y.tolist() == [1, 0]
 
 
+def test_booleans_are_class_names() -> None:
+    truth = np.array([True, False, True, True, False, False])
+    for y in (truth, torch.tensor(truth), truth.tolist()):
+        data = from_arrays(X, y, X[:2], y[:2])
+        assert data.classes == ("False", "True") and data.train.y.tolist() == [1, 0, 1, 1, 0, 0]
+    assert from_arrays(X, truth, X[:2], [1, 0]).classes == ("0", "1")
+    assert from_arrays(X, truth, X[:2], truth[:2], classes=["healthy", "ill"]).test.y.tolist() == [1, 0]
+
+
 def test_any_integers_are_class_names_in_the_order_of_numbers() -> None:
     data = from_arrays(X, [-1, 20, 3, 3, -1, 20], X[:2], torch.tensor([20, -1]))
     assert data.classes == ("-1", "3", "20") and data.test.y.tolist() == [2, 0]

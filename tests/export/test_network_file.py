@@ -71,6 +71,16 @@ def test_a_run_without_an_end_has_no_network(tmp_path: Path) -> None:
     assert not load_network(tmp_path).training
 
 
+def test_a_file_is_no_place_for_a_network(tmp_path: Path) -> None:
+    made = simulate(module(), dataset(), clients=5, rounds=1, steps=1, batch=8, device="cpu")
+    (tmp_path / "mine").write_text("kept")
+    with pytest.raises(
+        ConfigError, match=r"mine is a file, expected a folder, in which network\.safetensors is written"
+    ):
+        save_network(tmp_path / "mine", made.federation, next(iter(made)))
+    assert (tmp_path / "mine").read_text() == "kept"
+
+
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     list(run(read("quickstart", FAST), RunFolder(tmp_path), device="cpu"))
     (tmp_path / NETWORK).write_bytes((tmp_path / NETWORK).read_bytes()[:50])

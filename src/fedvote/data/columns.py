@@ -60,7 +60,8 @@ def as_tensor(values: Any, name: str) -> Tensor:
     except ValueError as error:
         raise DataError(f"{name} has inputs of different shapes, expected one shape: pad or cut them.") from error
     if array.dtype.kind not in "biuf":
-        raise DataError(f"{name} holds {array.dtype} values, expected numbers: convert them to an array or a tensor.")
+        found = "text" if array.dtype.kind in "US" else f"{array.dtype} values"
+        raise DataError(f"{name} holds {found}, expected numbers: encode it as an array or a tensor of these.")
     return torch.from_numpy(array)
 
 

@@ -21,6 +21,12 @@ Place = str | int | None
 
 def stacked(dataset: Any, name: str, inputs: Place = None, target: Place = None) -> tuple[Tensor, Any]:
     """All inputs as one tensor, and the list of all targets."""
+    for what, place in (("inputs", inputs), ("target", target)):
+        if not isinstance(place, Place):
+            raise DataError(
+                f"{what} is {place!r}, expected one key of a dict or one place in a tuple: join several in the "
+                "dataset's __getitem__, and name the result."
+            )
     if isinstance(dataset, DataLoader):
         raise DataError(f"{name} is a DataLoader, which gives batches, expected examples: pass loader.dataset.")
     try:

@@ -73,6 +73,8 @@ def _classification(y: np.ndarray, y2: np.ndarray, classes: Sequence[str] | None
                 'each example; for numbers pass task="regression", for several labels task="multi-label", for one-hot '
                 "rows y.argmax(1), for classes that are stored as floats y.astype(int)."
             )
+    if classes is None and y.dtype.kind == y2.dtype.kind == "b":
+        y, y2 = y.astype(str), y2.astype(str)
     if "U" in (y.dtype.kind, y2.dtype.kind):
         if classes is None:
             return _named(y, y2, np.unique(y.astype(str)).tolist(), "y_train")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import SupportsFloat
 
 import torch
 
@@ -16,7 +17,9 @@ def hold_out(data: Dataset, share: float, seed: int = 0) -> Dataset:
     """The same data with this share of the training examples in place of the test examples, drawn by the seed."""
     if not isinstance(data, Dataset):
         raise DataError(f"data is {contracts.kind(data)}, expected a Dataset, such as fedvote.from_arrays(...) makes.")
-    count = round(share * len(data.train)) if 0 < share < 1 else 0
+    if not isinstance(share, SupportsFloat) or not 0 < share < 1:
+        raise DataError(f"share is {share!r}, expected a number between 0 and 1, such as 0.1.")
+    count = round(share * len(data.train))
     if not 0 < count < len(data.train):
         has = f"{data.name} has {len(data.train)} training samples"
         raise DataError(f"{has}, and a share of {share} holds out {count}: expected at least one, and not all.")

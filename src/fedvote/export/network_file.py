@@ -49,6 +49,8 @@ def save_network(
     """
     if not isinstance(federation, Federation):
         raise ConfigError(f"got {contracts.kind(federation)}, expected a Federation: give run.federation")
+    if Path(folder).is_file():
+        raise ConfigError(f"{folder} is a file, expected a folder, in which {NETWORK} is written: give another name")
     if statistics is None:
         weights, statistics = federation.calibrated(snapshot)
     else:
