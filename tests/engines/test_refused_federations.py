@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fedvote import ConfigError, DataError, FedVote, ModelError
+from fedvote import ConfigError, DataError, FedAvg, FedVote, ModelError, from_arrays
 from fedvote.engines.simulate import simulate
 from fedvote.method import Method
 from fedvote.methods import SignSGD, Signum
@@ -73,6 +73,18 @@ def test_a_federation_that_cannot_run_is_refused(options: dict[str, Any], senten
 def test_a_module_that_does_not_fit_the_data_is_refused() -> None:
     with pytest.raises(ModelError, match=re.escape("the data has 3 classes: expected (3,)")):
         simulate(nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2)), dataset(), clients=2, rounds=1, batch=8)
+
+
+@pytest.mark.parametrize("last", [nn.Identity(), nn.Flatten(0)], ids=["(n, 1)", "(n,)"])
+def test_one_output_for_two_classes_is_told_what_then_learns(last: nn.Module) -> None:
+    x = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+    y, one = x[:, 0] > 0, [nn.Linear(6, 1)]
+    options: dict[str, Any] = {"clients": 2, "rounds": 3, "batch": 20, "device": "cpu", "start": "seed"}
+    with pytest.raises(ModelError, match=r"expected \(2,\); .*, for one output \(n, 1\), .*multi-label.* y\[:, None\]"):
+        simulate(nn.Sequential(*one, last), from_arrays(x, y, x, y), FedAvg(), **options)
+    data = from_arrays(x, y[:, None], x, y[:, None], task="multi-label")
+    *_, snapshot = simulate(nn.Sequential(*one), data, FedAvg(lr=0.1), **options)
+    assert snapshot.record["f1"] > 0.9
 
 
 @pytest.mark.parametrize("epochs", [-1.0, float("inf"), float("nan")])

@@ -107,6 +107,8 @@ def check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> Non
         fix = (
             "return (n, 1), without squeeze" if y.shape == (2,) and classes == 1 else "change the network's last layer"
         )
+        if task == "classification" and classes == 2 and y.shape in ((2,), (2, 1)):  # as with BCEWithLogitsLoss
+            fix += """; or, for one output (n, 1), make the data with task="multi-label" and y[:, None]"""
         raise ModelError(
             f"the network gives outputs of shape {tuple(y.shape[1:])} for one input of shape {tuple(shape)}, "
             f"but the data has {classes} {one if classes == 1 else several}: expected ({classes},); {fix}"
