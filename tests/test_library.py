@@ -13,8 +13,10 @@ from torch import nn
 import fedvote
 from fedvote.attacks import Inverse
 from fedvote.core import State
+from fedvote.plan import Plan
 from fedvote.quantize import Erf
 from fedvote.reputation import Ballots, Camps, Reputation, Verdict
+from fedvote.runs.toml_tables import build
 from tests.toy import Federation, dataset, module
 
 
@@ -104,6 +106,23 @@ def test_a_rule_that_leaves_no_votes_to_count_is_named(weights: list[float], say
 
     with pytest.raises(fedvote.ConfigError, match=f"Mine.*{saying}"):
         Federation(fedvote.FedVote(reputation=Mine())).states([range(5)])
+
+
+@pytest.mark.parametrize(
+    ("part", "table", "module", "made"),
+    [
+        ("partition", {"name": "dirichlet", "alpha": 0.1}, "fedvote.data.partition", "Dirichlet(alpha=0.1)"),
+        ("attack", {"name": "inverse"}, "fedvote.attacks", "Inverse()"),
+        ("loss", {"name": "huber", "delta": 2.0}, "fedvote.tasks.losses", "Huber(delta=2.0)"),
+    ],
+)
+def test_a_table_in_a_program_is_told_what_to_import(part: str, table: dict[str, Any], module: str, made: str) -> None:
+    with pytest.raises(fedvote.ConfigError) as refusal:
+        Plan.of(**{part: table})
+    code, names = f"from {module} import {made.partition('(')[0]}", dict[str, Any]()
+    exec(code, names)
+    assert str(refusal.value).endswith(f"; in a program, `{code}`, and give {made}")
+    assert getattr(Plan.of(**{part: eval(made, names)}), part) == getattr(build(Plan, {part: table}), part)
 
 
 def test_a_setting_of_the_method_is_refused_by_saying_where_it_belongs() -> None:

@@ -170,8 +170,19 @@ def part_of(registry: Mapping[str, Any], base: type, given: Any, where: str) -> 
     part = given if made is given else made()
     if not isinstance(part, base):
         known = f"a name or {article(base.__name__)}; known: {', '.join(registry)}"
-        raise ConfigError(f"{where} is {given!r}, expected {known}")
+        raise ConfigError(f"{where} is {given!r}, expected {known}{_as_object(registry, given)}")
     return part
+
+
+def _as_object(registry: Mapping[str, Any], given: Any) -> str:
+    """The end of a sentence about a table in a program: how to import the part that it names, and to make it."""
+    name = given.get("name") if isinstance(given, Mapping) else None
+    if not isinstance(kind := registry.get(str(name)), type):
+        return ""
+    package = kind.__module__.rpartition(".")[0]  # it has the name of most parts, too, and that is shorter
+    module = package if hasattr(sys.modules[package], kind.__name__) else kind.__module__
+    settings = ", ".join(f"{key}={value!r}" for key, value in given.items() if key != "name")
+    return f"; in a program, `from {module} import {kind.__name__}`, and give {kind.__name__}({settings})"
 
 
 def name_of(registry: Mapping[str, Any], part: Any) -> str:

@@ -189,7 +189,7 @@ def test_a_table_of_pandas_is_read() -> None:
 
 
 def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    *_, code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     torch.manual_seed(0)
     names: dict[str, Any] = {}
     exec(code, names)

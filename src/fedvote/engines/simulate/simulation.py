@@ -56,6 +56,9 @@ def simulate(
 ) -> Simulation:
     """Train a federation in this process. Iterate over what it returns: a snapshot after every round.
 
+    Parts such as `partition`, `attack` and `loss` are given by name, or with settings of their own as objects:
+    `from fedvote.data.partition import Dirichlet`, partition=Dirichlet(alpha=0.1).
+
     network: any nn.Module; it is copied, never changed. FedVote votes on its convolutions and linear layers
     data: made by fedvote.from_arrays, from_torch, from_pandas or from_hugging_face; or a name: digits, hf:NAME
     method: how clients and server train, such as fedvote.FedAvg(lr=0.01), or a name; not given: FedVote()
