@@ -90,7 +90,7 @@ def test_a_truncated_batch_is_refused_by_name(source: CIFAR10, tmp_path: Path) -
 def test_a_missing_batch_is_named(source: CIFAR10, tmp_path: Path) -> None:
     remove(tmp_path / "cifar-10-batches-py")
     (tmp_path / "cifar-10-batches-bin" / "test_batch.bin").unlink()
-    with pytest.raises(DataError, match=r"or put test_batch.bin in .*cifar-10-batches-bin yourself\.$"):
+    with pytest.raises(DataError, match=r"or put test_batch.bin in .*cifar-10-batches-bin yourself; "):
         source.load(tmp_path)
 
 

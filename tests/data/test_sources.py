@@ -38,6 +38,8 @@ def test_a_missing_dataset_is_one_sentence_that_says_where_and_what_to_do(name: 
     sentence = str(caught.value)
     assert sentence.startswith(f"{name} is not complete in {tmp_path}: ") and sentence.endswith(".")
     assert "put " in sentence and "\n" not in sentence
+    held = sentence.partition("set FEDVOTE_DATA to the folder that holds ")[2].removesuffix("/.")
+    assert all(status.path.relative_to(tmp_path).parts[0] == held for status in data.check(name, tmp_path))
     assert {status.state for status in data.check(name, tmp_path)} == {"missing"}
 
 

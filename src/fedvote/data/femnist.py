@@ -44,7 +44,7 @@ class FEMNIST(Source):
     def load(self, folder: Path) -> Dataset:
         paths = {split: _json_files(folder, split) for split in SPLITS}
         if not all(paths.values()):
-            raise DataError(f"femnist is not complete in {folder}: {self.by_hand(folder)}.")
+            raise self.incomplete(folder, self.by_hand(folder))
         arrays = parsed(paths, folder / "femnist" / CACHE)
         train, test = (
             Examples(
@@ -70,6 +70,9 @@ class FEMNIST(Source):
     def get(self, folder: Path, progress: Progress | None = None) -> None:
         if any(not _json_files(folder, split) for split in SPLITS):
             raise DataError(f"femnist has no ready download: {self.by_hand(folder)}.")
+
+    def inside(self, folder: Path) -> str:
+        return "femnist"
 
     def by_hand(self, folder: Path) -> str:
         return (

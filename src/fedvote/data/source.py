@@ -13,10 +13,12 @@ from fedvote.data.files import File, Status, inspect
 from fedvote.errors import DataError
 from fedvote.system.cache import cache_folder
 
+FOLDER = "FEDVOTE_DATA"  # the environment variable that names the folder of all datasets
+
 
 def data_folder() -> Path:
     """$FEDVOTE_DATA, or fedvote/data in the user's cache folder."""
-    if chosen := os.environ.get("FEDVOTE_DATA"):
+    if chosen := os.environ.get(FOLDER):
         return Path(chosen).expanduser()
     return cache_folder("data")
 
@@ -49,11 +51,22 @@ class Source(ABC):
         """The checked content of every expected file, in order. A missing or damaged file is a DataError."""
         statuses, contents = zip(*(inspect(file, folder) for file in self.expected(folder)), strict=True)
         if any(status.state == "missing" for status in statuses):
-            raise DataError(f"{self.name} is not complete in {folder}: {self.how_to_get(folder)}.")
+            raise self.incomplete(folder, self.how_to_get(folder))
         for status in statuses:
             if not status.ok:
                 raise DataError(f"{status}: delete it and run `{self.command(folder)}`.")
         return list(contents)
+
+    def incomplete(self, folder: Path, how: str) -> DataError:
+        """The error about missing files; `how` says how to get them."""
+        return DataError(
+            f"{self.name} is not complete in {folder}: {how}; if you have the files elsewhere, set {FOLDER} to the "
+            f"folder that holds {self.inside(folder)}/."
+        )
+
+    def inside(self, folder: Path) -> str:
+        """The folder of the files, in the folder of all datasets."""
+        return Path(self.expected(folder)[0].path).parts[0]
 
     def command(self, folder: Path) -> str:
         """The command that downloads the dataset into this folder."""
