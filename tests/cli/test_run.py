@@ -124,6 +124,27 @@ def test_a_mistake_that_shows_in_round_1_can_be_mended_in_the_same_folder(fedvot
     assert fedvote("run", *krum, "--set", "method.aggregate.byzantine=0").code == 0
 
 
+NOBODY = """
+import torch
+from fedvote.reputation import Reputation, Verdict
+
+class Nobody(Reputation):
+    def judge(self, memory, ballots, key):
+        nobody = torch.zeros(3)
+        return Verdict(nobody, nobody, memory)
+"""
+
+
+def test_a_run_whose_rule_leaves_out_everybody_ends_as_one_in_which_nobody_counts(
+    fedvote: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "rule.py").write_text(NOBODY)
+    outcome = fedvote("run", *SMALL, "--out", "run", "--set", "method.reputation=rule.py:Nobody")
+    assert outcome.code == 1
+    said = "in 2 of 2 rounds no message counted; in the last, the rule left out all: Nobody gave the ballot no weight"
+    assert outcome.err.splitlines()[-1] == f"fedvote: {said}"
+
+
 def test_a_run_in_which_nobody_counts_says_so_and_goes_on(fedvote: Command) -> None:
     outcome = fedvote("run", *SMALL, "--out", "run", "--set", "method=fedavg", "--set", "method.lr=1e30")
     assert outcome.code == 1 and outcome.err.count("3 not counted, client 0: ") == 2
