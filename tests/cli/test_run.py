@@ -108,6 +108,14 @@ def test_a_run_made_longer_is_a_longer_run(fedvote: Command, tmp_path: Path) -> 
     assert a == b
 
 
+def test_a_run_with_privacy_ends_with_its_epsilon(fedvote: Command) -> None:
+    pytest.importorskip("dp_accounting")
+    private = ["--set", "secure.name=tally", "--set", "secure.count_only=true"]
+    ended = fedvote("run", *SMALL, *private, "--set", "method.privacy=randomised-response", "--out", "private")
+    assert "\nprivacy of each client, over all rounds: epsilon " in ended.out and "next to nothing" in ended.out
+    assert "privacy" not in fedvote("run", *SMALL, "--out", "plain").out
+
+
 def test_what_is_probably_not_meant_is_said(fedvote: Command) -> None:
     alone = fedvote("run", *SMALL, "--set", "attack=inverse", "--out", "a")
     assert alone.code == 0 and "attack is inverse, but hostile is 0: nobody attacks" in alone.err

@@ -14,6 +14,7 @@ pytest.importorskip("dp_accounting")
 from fedvote import ConfigError, FedVote, simulate
 from fedvote.privacy import RandomisedResponse
 from fedvote.privacy.account import ORDERS, _divergences, divergences, epsilon, log_poisson_binomial
+from fedvote.privacy.spent import spent
 from fedvote.quantize import round_binary
 from fedvote.randomness import Key
 from fedvote.secure import SecureTally
@@ -130,3 +131,29 @@ def test_colluding_clients_hide_nobody() -> None:
 def test_what_the_account_does_not_hold_for_is_refused(make: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         make()
+
+
+@pytest.mark.parametrize(("epsilon", "weak"), [(2.04, False), (215.4, True)])
+def test_a_run_ends_with_what_all_its_tallies_gave_away(epsilon: float, weak: bool) -> None:
+    accounted = {"measured": {"epsilon": 1.0, "epsilon_in_all": epsilon, "delta": 1e-05}}
+    said = spent([{"measured": {"epsilon_in_all": 1.0, "delta": 1e-05}}, accounted, {}])
+    assert said.startswith(f"privacy of each client, over all rounds: epsilon {epsilon:.1f}, delta 1e-05")
+    assert ("promises next to nothing" in said) == weak
+    assert spent([{}, {"measured": {"weights_flipped": 0.1}}]) == ""
+
+
+def test_a_cohort_that_is_drawn_counts_as_clients_that_vote_in_every_round() -> None:
+    options: dict[str, Any] = {
+        "rounds": 2,
+        "steps": 1,
+        "batch": 8,
+        "device": "cpu",
+        "secure": SecureTally(count_only=True),
+    }
+    of_all, of_drawn = (
+        [*simulate(module(), dataset(), FedVote(privacy=RandomisedResponse()), clients=clients, cohort=4, **options)][
+            -1
+        ]
+        for clients in (4, 5)
+    )
+    assert of_all.record["measured"]["epsilon_in_all"] == of_drawn.record["measured"]["epsilon_in_all"]

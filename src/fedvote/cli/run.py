@@ -86,6 +86,7 @@ def _stopped(folder: RunFolder, done: int, rounds: int) -> str:
 def _conclude(path: Path, page: Path, method: Method) -> bool:
     """Say how the run ended, and return whether no message counted in any round."""
     from fedvote.engines.uncounted import lost_rounds, uncounted
+    from fedvote.privacy.spent import spent
     from fedvote.reputation import rule_of
     from fedvote.runs.folder import NETWORK, RunFolder
     from fedvote.runs.progress import left_out_in_all
@@ -102,6 +103,8 @@ def _conclude(path: Path, page: Path, method: Method) -> bool:
     typer.echo(f"{title}deployed network {deployed}, float network {floating}{backdoor}")
     if rule_of(method) is not None:
         typer.echo(left_out_in_all(records))
+    if privacy := spent(records):
+        typer.echo(privacy)
     size = (path / NETWORK).stat().st_size
     typer.echo(f"network: {path / NETWORK} ({size / 1000:,.1f} kB), report: {page}")
     return all(map(uncounted, records))
