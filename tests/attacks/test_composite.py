@@ -39,7 +39,7 @@ def test_a_team_may_be_given_by_names() -> None:
         (Team(Inverse(), Partial(), Inverse()), set()),
         (Team(Inverse(), LabelFlip(), DisagreeingCopycat()), {"omniscient", "joint", "draws", "poisons"}),
     ],
-    ids=str,
+    ids=lambda value: "+".join(sorted(value)) or "nothing" if isinstance(value, set) else str(value),  # in one order
 )
 def test_an_attack_needs_what_the_attacks_inside_need(attack: Attack, needs: set[str]) -> None:
     assert {name for name in ("omniscient", "joint", "draws", "poisons") if getattr(attack, name)} == needs
