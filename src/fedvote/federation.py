@@ -24,16 +24,10 @@ from fedvote.data.batches import draw_batches, draw_order
 from fedvote.data.partition import divide
 from fedvote.errors import ConfigError
 from fedvote.fitting_parts import (
-    check_attack,
-    check_batches,
     check_finite,
-    check_frozen,
-    check_gradients,
-    check_head,
+    check_fit,
     check_kinds,
     check_owned,
-    check_poison,
-    check_secrecy,
     check_start,
     warn_of,
     warn_of_few_examples,
@@ -122,14 +116,7 @@ class Federation:
         functional.check(data.shape, len(data.classes), data.task)
         try_values(functional, data)
         goal.tried_on(partial(functional, functional.start.voted, functional.start.floats), data, plan.local.batch)
-        check_attack(plan.attack, method, functional)
-        check_secrecy(plan, method, functional)
-        check_frozen(method, functional)
-        check_gradients(method, functional)
-        check_head(method, functional, data)
-        check_poison(plan.attack, data)
-        plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
-        check_batches(plan, functional)
+        check_fit(plan, method, functional, data)
         changes = parts_of(AUGMENTATIONS, Augmentation, augment, "augment")
         check_all(changes, data.shape)
         place, key, clients = find_device(device), Key(plan.seed), plan.federation.clients

@@ -59,6 +59,18 @@ def check_start(start: object) -> Path | str | Mapping[str, Tensor]:
     return {str(name): torch.as_tensor(value) for name, value in weights.items()}
 
 
+def check_fit(plan: Plan, method: Method, network: Network, data: Dataset) -> None:
+    """Refuse, or warn of, parts that do not fit the network."""
+    check_attack(plan.attack, method, network)
+    check_secrecy(plan, method, network)
+    check_frozen(method, network)
+    check_gradients(method, network)
+    check_head(method, network, data)
+    check_poison(plan.attack, data)
+    plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
+    check_batches(plan, network)
+
+
 def check_attack(attack: Attack, method: Method, network: Network) -> None:
     """Refuse an attack that combines messages with different scales."""
     wire = method.wire(network)
@@ -157,7 +169,7 @@ def check_gradients(method: Method, network: Network) -> None:
             f"{some(unused)}: voted on, but without a gradient in a trial run, so votes move it at random: use it "
             "in forward, outside of torch.no_grad, or call requires_grad_(False) on it to keep it",
             Doubt,
-            stacklevel=4,
+            stacklevel=5,
         )
     # a float weight behind them is zero
     if (idle := [name for name in voted if name in network.idle]) and not method.trains_float:
@@ -165,7 +177,7 @@ def check_gradients(method: Method, network: Network) -> None:
             f"{some(idle)} got a gradient of zero in a trial run: {some(network.zero_floats)} starts at zero and does "
             "not train, so nothing before it can learn; set train_float=True, or start from other weights",
             Doubt,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -181,7 +193,7 @@ def check_head(method: Method, network: Network, data: Dataset) -> None:
             "layer does not train, and behind a batch norm it cannot favour a class: set train_float=True, or "
             "keep_float=[] to vote on it, and compare the accuracy of each class",
             Doubt,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -236,7 +248,7 @@ def check_frozen(method: Method, network: Network) -> None:
             f"{some(sorted(network.frozen))}: requires_grad is False, but {type(method).__name__} moves every "
             f"weight; methods that keep them: {keep}, and subclasses of FloatMethod",
             Doubt,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

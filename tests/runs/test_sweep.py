@@ -122,8 +122,8 @@ def test_a_mistake_in_any_value_shows_before_the_first_run(tmp_path: Path) -> No
 
 
 def test_a_value_that_does_not_fit_the_data_shows_before_the_first_run(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^local\.batch=999 cannot run: .*999"):
-        next(sweep("quickstart", ["local.batch=8,999"], FAST, tmp_path, "cpu"))
+    with pytest.raises(ConfigError, match=r"^partition\.min_samples=1,?999 cannot run: .*999"):
+        next(sweep("quickstart", ["partition.min_samples=1,1999"], FAST, tmp_path, "cpu"))
     assert not list(tmp_path.iterdir())
 
 
