@@ -72,7 +72,7 @@ def test_it_runs_a_federation(bin: Path, tmp_path: Path) -> None:
 
 def test_the_readmes_lines_train_a_network(bin: Path, tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    shown = "\nprint(fedvote.__file__, sorted(binary[0].weight.unique().tolist()))"
+    shown = "\nprint(fedvote.__file__, sorted(binary.network[0].weight.unique().tolist()))"
     *_, last = call(tmp_path, bin / "python", "-c", code + shown).splitlines()
     file, weights = last.split(" ", 1)
     assert file.startswith(str(bin.parent)) and weights == "[-1.0, 1.0]"
