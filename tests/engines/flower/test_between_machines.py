@@ -23,7 +23,7 @@ pytest.importorskip("flwr")
         (["attack=omniscient", "federation.hostile=1"], "attack Omniscient (oracle: False) needs the messages"),
         (["attack=inverse", "federation.hostile=1", "federation.oracle=true"], "attack Inverse (oracle: True) needs"),
         (["flower.late_rounds=1", "method.reputation=camps"], "cannot count ballots of earlier rounds: use FedVote"),
-        (["flower.late_rounds=1", "method.influence=trimmed"], "influence Trimmed needs a mean of one round's votes"),
+        (["flower.late_rounds=1", "method.influence=trimmed"], "another influence than trimmed, or set flower"),
         (["flower.late_rounds=1", "secure.name=tally"], "a secure tally is closed when it is unmasked"),
         (["method.counts=changes", "secure.name=tally"], "set method.counts = votes, or secure.rounding = seed"),
     ],

@@ -9,7 +9,6 @@ from fedvote.errors import ConfigError, Doubt
 from fedvote.federation import Federation
 from fedvote.fitting_parts import check_secrecy
 from fedvote.method import Method
-from fedvote.methods import FedVote
 from fedvote.plan import FlowerOptions
 from fedvote.reputation import trusted_by
 from fedvote.rounds import BallotBox, Round
@@ -55,11 +54,6 @@ def _check_late_ballots(federation: Federation, late_rounds: int) -> None:
     if not BallotBox(Round(method, network, federation.key(1)), federation.start().state, 1).takes_late():
         raise ConfigError(
             f"flower.late_rounds is {late_rounds}, but {type(method).__name__} with these settings cannot count "
-            "ballots of earlier rounds: use FedVote with reputation uniform and frozen float weights, or set "
-            "flower.late_rounds = 0"
-        )
-    if isinstance(method, FedVote) and method.influence.binary_tally_only:
-        raise ConfigError(
-            f"flower.late_rounds is {late_rounds}, but influence {type(method.influence).__name__} needs a mean of one "
-            "round's votes: set flower.late_rounds = 0, or another influence, such as agreement"
+            "ballots of earlier rounds: use FedVote with reputation uniform, frozen float weights and another "
+            "influence than trimmed, or set flower.late_rounds = 0"
         )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def empty_count(method: FedVote, state: State, key: Key) -> Merge:
     """A count without ballots. On a GPU all ballots of a round are there already, as one tensor."""
     if rule_of(method) is None and not method.train_float:
-        return Count(method, state, key)
+        return (CountOnTime if method.influence.binary_tally_only else Count)(method, state, key)
     if state["level"].device.type == "cpu":
         return Judged(method, state, key)
     return AllAtOnce(lambda ups, clients: judged(method, state, key, ups["votes"], ups.get("float"), clients))
@@ -74,6 +74,12 @@ class Count(Merge):
         equal_K = torch.ones(len(clients), device=tally_VD.device)
         late = sorted(self._late, key=lambda ballot: (ballot.client, ballot.key.round))  # one order, so the same bits
         return vote(self._method, self._state, self._key, Counted(tally_VD, tally_VD, equal_K, clients, late))
+
+
+class CountOnTime(Count):
+    """Takes no late ballots: what one adds to the tally may lie beyond any vote."""
+
+    add_late = Merge.add_late
 
 
 class Judged(Merge):
