@@ -59,7 +59,7 @@ QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than thi
 TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp of whole ballots
-USUAL = 0.7  # share of a ballot's cosines with others, the smallest: a few friends are no aim
+USUAL = 0.7  # share of a ballot's cosines with others, the smallest, that show an aim: a few friends are none
 AIM = 0.5  # mean square of these cosines, from which on a ballot has an aim, relative to the median ballot's
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 

@@ -128,7 +128,7 @@ def sweep(
 
 
 def _check_federation(point: tuple[str, ...], config: Config, device: str, data: Dataset) -> None:
-    """Refuse a point whose parts do not fit together, such as batches larger than a client's data."""
+    """Refuse a point whose parts do not fit together, such as a partition that asks for too many examples."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Doubt)  # its run warns
         try:

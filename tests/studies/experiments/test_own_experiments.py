@@ -53,7 +53,7 @@ def test_it_has_a_file_a_page_and_a_link_beside_those_of_the_package(own: Path, 
         ("gone.py:digits", "experiment 'gone.py:digits': there is no Python file gone.py; expected FILE.py:NAME"),
         ("{own}:digit", "mine.py has no digit; .*did you mean digits?"),
         ("{own}:SMALL", "mine.py:SMALL' is a tuple, expected a Comparison"),
-        ("{own}:Mine", "mine.py:Mine' is a ABCMeta, expected a Comparison"),
+        ("{own}:Mine", "mine.py:Mine' is the class Mine, expected a Comparison"),
     ],
 )
 def test_what_is_no_experiment_is_one_sentence(name: str, sentence: str, own: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedvote.contracts import kind
 from fedvote.errors import ConfigError
 from fedvote.registry import absolute_name, did_you_mean, own_object
 from fedvote.report.chart import Page
@@ -37,7 +38,7 @@ def named(name: str) -> Experiment:
         raise ConfigError(f"there is no experiment {name!r}; known: {known}{did_you_mean(name, EXPERIMENTS)}")
     found = own_object(name, "experiment")
     if not isinstance(found, Experiment):
-        raise ConfigError(f"experiment {name!r} is a {type(found).__name__}, expected a Comparison: docs/adding.md")
+        raise ConfigError(f"experiment {name!r} is {kind(found)}, expected a Comparison: docs/adding.md")
     return found
 
 
