@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from fedvote.core import Batches, Message, State, Weights
 from fedvote.errors import ConfigError
 from fedvote.network.network import Network
 from fedvote.randomness import Key
-from fedvote.settings import Settings
+from fedvote.settings import Settings, check_above_zero
 from fedvote.training.optimizer import ELEMENTWISE, optimizer_of
 from fedvote.wire import Wire
 
@@ -98,8 +97,7 @@ class Method(Settings, ABC):
     explains: ClassVar[Mapping[str, str]] = {}  # each number of `measure` -> "Its name: a sentence", for reports
 
     def __post_init__(self) -> None:
-        if not 0 < self.lr < math.inf:
-            raise ConfigError(f"lr is {self.lr!r}, expected a finite number above 0")
+        check_above_zero(self, "lr")
         if self.optimizer_options or self.optimizer not in ELEMENTWISE:  # fail now rather than in round 1
             optimizer_of(self).make([torch.zeros(1, requires_grad=True)])  # slow: it loads torch._dynamo
 

@@ -16,7 +16,7 @@ from fedvote.data.partition import PARTITIONS, Dirichlet, Partition
 from fedvote.errors import ConfigError
 from fedvote.registry import cached
 from fedvote.secure import SECRECIES, InTheClear, Secrecy
-from fedvote.settings import Settings, meant
+from fedvote.settings import Settings, check_at_least, meant
 from fedvote.tasks.losses import LOSSES, AutoLoss, Loss
 from fedvote.tasks.metrics import METRICS, AutoMetric, Metric
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
@@ -24,12 +24,6 @@ from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 Precision = Literal["auto", "float32", "bfloat16"]
 Carriage = Literal["weighed", "written"]
 COMMENT = re.compile(r"^    (\w+):.*?  # (.+)$", re.MULTILINE)
-
-
-def _check_above_zero(part: Any, *names: str) -> None:
-    for name in names:
-        if getattr(part, name) < 1:
-            raise ConfigError(f"{name} is {getattr(part, name)!r}, expected a whole number above 0")
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class Clients(Settings):
     kept_broadcasts: int = 1  # broadcasts that the server keeps: a client that missed fewer rounds is sent the change
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "clients", "kept_broadcasts")
+        check_at_least(self, clients=1, kept_broadcasts=1)
         if not 0 <= self.cohort <= self.clients:
             raise ConfigError(
                 f"cohort is {self.cohort}, expected 0 (everybody) to {self.clients}, the number of clients"
@@ -66,7 +60,7 @@ class LocalTraining(Settings):
     label_smoothing: float = 0.0  # share of each training label that is spread evenly over all classes (cross-entropy)
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "steps", "batch")
+        check_at_least(self, steps=1, batch=1)
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(f"label_smoothing is {self.label_smoothing}, expected a share: 0 to less than 1")
         if not 0 <= self.epochs < math.inf:
@@ -86,7 +80,7 @@ class Computation(Settings):
     calibrate_on: int = 1000  # training examples that set the batch-norm statistics of the deployed network
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "evaluate_every", "test_batch", "calibrate_on")
+        check_at_least(self, evaluate_every=1, test_batch=1, calibrate_on=1)
         if self.stack < 0:
             raise ConfigError(f"stack is {self.stack}, expected 0 (the whole cohort) or a number of clients")
 
@@ -140,7 +134,7 @@ class Plan(Settings):
     secure: Secrecy = field(default=InTheClear(), metadata={"registry": SECRECIES})  # whether the server sees ballots
 
     def __post_init__(self) -> None:
-        _check_above_zero(self, "rounds")
+        check_at_least(self, rounds=1)
 
     @property
     def cohort(self) -> int:

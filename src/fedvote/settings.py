@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import types
 import typing
 from collections.abc import Iterable
@@ -90,6 +91,20 @@ def check_fields(part: Any) -> None:
             object.__setattr__(part, slot.name, _fitting(given, hints[slot.name]))
         except TypeError:
             raise ConfigError(f"{slot.name} is {given!r}, expected {_words(hints[slot.name])}") from None
+
+
+def check_at_least(part: Any, **least: int) -> None:
+    """Refuse a field that is below its least value: check_at_least(self, rounds=1)."""
+    for name, lowest in least.items():
+        if getattr(part, name) < lowest:
+            raise ConfigError(f"{name} is {getattr(part, name)}, expected {lowest} or more")
+
+
+def check_above_zero(part: Any, *names: str) -> None:
+    """Refuse a field that is no finite number above 0."""
+    for name in names:
+        if not 0 < getattr(part, name) < math.inf:
+            raise ConfigError(f"{name} is {getattr(part, name)}, expected a finite number above 0")
 
 
 def _fitting(value: Any, kind: Any) -> Any:

@@ -182,7 +182,7 @@ def test_too_few_writers_or_none_are_refused(toy: Toy) -> None:
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_alpha_that_is_no_concentration_is_refused(alpha: float) -> None:
     for kind in (Dirichlet, Uneven):
-        with pytest.raises(ConfigError, match=f"alpha is {alpha}, expected a number above 0"):
+        with pytest.raises(ConfigError, match=f"alpha is {alpha}, expected a finite number above 0"):
             kind(alpha)
 
 

@@ -50,7 +50,7 @@ def test_what_clients_own_is_checked(rows: Tensor, error: type[Exception], sayin
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"rounds": 0}, "rounds is 0, expected a whole number above 0"),
+        ({"rounds": 0}, "rounds is 0, expected 1 or more"),
         ({"steps": 0}, "steps is 0, expected"),
         ({"batch": -1}, "batch is -1, expected"),
         ({"clients": 0}, "clients is 0, expected"),

@@ -59,7 +59,7 @@ def test_every_error_of_a_value_begins_with_a_key_of_its_part(kind: type) -> Non
         (["federation.cohort=12"], "federation.cohort is 12, expected 0 (everybody) to 11"),
         (["method.levels=1"], "method.levels is 1, expected 0 (all) or 2 to"),
         (["method.optimizer=LBFGS"], "method.optimizer 'LBFGS' is not one of the element-wise optimisers"),
-        (["rounds=0"], "rounds is 0, expected a whole number above 0"),
+        (["rounds=0"], "rounds is 0, expected 1 or more"),
     ],
 )
 def test_a_value_out_of_range_is_named_by_its_key(settings: list[str], sentence: str) -> None:

@@ -9,14 +9,13 @@ clients pull harder; a smaller one slows training down.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from fedvote.aggregate.aggregate import Aggregate
 from fedvote.aggregate.blocks import combine, distances
-from fedvote.errors import ConfigError
+from fedvote.settings import check_above_zero, check_at_least
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,8 @@ class CentredClipping(Aggregate):
     iterations: int = 1  # each is centred on the result of the one before
 
     def __post_init__(self) -> None:
-        if not 0 < self.radius < math.inf:
-            raise ConfigError(f"radius is {self.radius}, expected a finite number above 0")
-        if self.iterations < 1:
-            raise ConfigError(f"iterations is {self.iterations}, expected 1 or more")
+        check_above_zero(self, "radius")
+        check_at_least(self, iterations=1)
 
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
         centre_D = rows_KD.new_zeros(rows_KD.shape[1]).double()

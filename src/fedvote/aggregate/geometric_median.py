@@ -20,6 +20,7 @@ from fedvote.aggregate.blocks import combine, distances
 from fedvote.aggregate.centred_clipping import clipped_mean
 from fedvote.aggregate.median import median
 from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,7 @@ class GeometricMedian(Aggregate):
     smoothing: float = 1e-6  # nu: a row closer than this pulls no harder
 
     def __post_init__(self) -> None:
-        if self.iterations < 1:
-            raise ConfigError(f"iterations is {self.iterations}, expected 1 or more")
+        check_at_least(self, iterations=1)
         if not 0 <= self.tolerance < 1:
             raise ConfigError(f"tolerance is {self.tolerance}, expected a number from 0 to below 1")
         if not 0 < self.smoothing < math.inf:

@@ -20,6 +20,7 @@ from torch import Tensor
 from fedvote.aggregate.aggregate import Aggregate, refuse_unequal
 from fedvote.aggregate.blocks import squared_distances
 from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,7 @@ class Krum(Aggregate):
     neighbours: int = 0  # the number of other rows in a score; 0: K - f - 2
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("byzantine", self.byzantine, 0),
-            ("select", self.select, 1),
-            ("neighbours", self.neighbours, 0),
-        ):
-            if value < least:
-                raise ConfigError(f"{name} is {value}, expected {least} or more")
+        check_at_least(self, byzantine=0, select=1, neighbours=0)
 
     def __call__(self, rows_KD: Tensor, weights_K: Tensor) -> Tensor:
         refuse_unequal(self, weights_K)

@@ -16,6 +16,7 @@ from fedvote.aggregate.aggregate import Aggregate, refuse_unequal
 from fedvote.aggregate.blocks import blocks, squared_distances
 from fedvote.aggregate.trimmed_mean import TrimmedMean
 from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class NearestNeighbourMixing(Aggregate):
     byzantine: int = 1  # f, the number of hostile clients to withstand
 
     def __post_init__(self) -> None:
-        if self.byzantine < 0:
-            raise ConfigError(f"byzantine is {self.byzantine}, expected 0 or more")
+        check_at_least(self, byzantine=0)
 
     def check(self, K: int) -> None:
         if (needed := 2 * self.byzantine + 1) > K:

@@ -8,23 +8,21 @@ backdoors; as a rule against other attacks it is as weak as a mean.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
 from fedvote.aggregate.aggregate import Aggregate
 from fedvote.aggregate.blocks import combine
 from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
 class RobustLearningRate(Aggregate):
-    counts_heads: ClassVar[bool] = False
     threshold: int = 4  # lead of one sign, in clients; more than the number of hostile clients
 
     def __post_init__(self) -> None:
-        if self.threshold < 0:
-            raise ConfigError(f"threshold is {self.threshold}, expected 0 or more")
+        check_at_least(self, threshold=0)
 
     def check(self, K: int) -> None:
         if self.threshold > K:

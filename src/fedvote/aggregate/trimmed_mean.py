@@ -15,6 +15,7 @@ from torch import Tensor
 from fedvote.aggregate.aggregate import Coordinatewise, refuse_unequal
 from fedvote.aggregate.blocks import blocks
 from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,7 @@ class TrimmedMean(Coordinatewise):
     trim: int = 1  # values of each coordinate to drop at each end
 
     def __post_init__(self) -> None:
-        if self.trim < 0:
-            raise ConfigError(f"trim is {self.trim}, expected 0 or more")
+        check_at_least(self, trim=0)
 
     def check(self, K: int) -> None:
         if (needed := 2 * self.trim + 1) > K:

@@ -17,7 +17,7 @@ from torch import Tensor
 from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.core import Message
-from fedvote.errors import ConfigError
+from fedvote.settings import check_above_zero
 
 HALVINGS = 12  # steps of the search for the length of the move
 
@@ -30,8 +30,7 @@ class CommonPush(Attack):
 
     def __post_init__(self) -> None:
         check_share(self.share)
-        if not 0 < self.work < float("inf"):
-            raise ConfigError(f"work is {self.work}, expected a finite number above 0")
+        check_above_zero(self, "work")
 
     def tamper(self, seen: Seen) -> Message:
         return seen.own | {name: self.pushed(name, seen) for name in seen.bulk}

@@ -15,7 +15,7 @@ from torch import Tensor
 from fedvote.attacks.attack import Attack, Seen, check_share
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.core import Message
-from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Copycat(Attack):
     wakes: int = 4  # the first round of the opposite votes
 
     def __post_init__(self) -> None:
-        if self.victims < 1 or self.wakes < 1:
-            raise ConfigError(f"victims is {self.victims} and wakes {self.wakes}, expected 1 or more of each")
+        check_at_least(self, victims=1, wakes=1)
         check_share(self.share)
 
     def tamper(self, seen: Seen) -> Message:

@@ -18,7 +18,7 @@ from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.layer import named_layers
 from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.core import Message
-from fedvote.errors import ConfigError
+from fedvote.settings import check_above_zero, check_at_least
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,8 @@ class Frame(Attack):
     turns: int = 8  # the round from which on all votes are inverted
 
     def __post_init__(self) -> None:
-        if self.victims < 1 or self.turns < 1:
-            raise ConfigError(f"victims is {self.victims} and turns {self.turns}, expected 1 or more of each")
-        if not 0 < self.work < float("inf"):
-            raise ConfigError(f"work is {self.work}, expected a finite number above 0")
+        check_at_least(self, victims=1, turns=1)
+        check_above_zero(self, "work")
 
     def tamper(self, seen: Seen) -> Message:
         if seen.keys[0].round >= self.turns:

@@ -23,6 +23,7 @@ from fedvote.attacks.single import SINGLE
 from fedvote.core import Message
 from fedvote.errors import ConfigError
 from fedvote.randomness import Key
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,7 @@ class Idle(Composite):
             raise ConfigError(f"common is {self.common}, expected a share from 0 to 1")
         if not 0 <= self.work < float("inf"):
             raise ConfigError(f"work is {self.work}, expected a finite number, 0 or above")
-        if self.idle < 1:
-            raise ConfigError(f"idle is {self.idle}, expected 1 or more")
+        check_at_least(self, idle=1)
 
     @property
     def inside(self) -> tuple[Attack, ...]:

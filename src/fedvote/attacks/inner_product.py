@@ -11,14 +11,13 @@ negative here too. But epsilon no longer hides attackers: a vote for a small ste
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.collusion import sent_about
 from fedvote.core import Message
-from fedvote.errors import ConfigError
+from fedvote.settings import check_above_zero
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,7 @@ class InnerProduct(Attack):
     epsilon: float = 0.5  # size of the step back, in honest steps
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < math.inf:
-            raise ConfigError(f"epsilon is {self.epsilon}, expected a finite number above 0")
+        check_above_zero(self, "epsilon")
 
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)

@@ -19,11 +19,11 @@ from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.collusion import alphabet_of
 from fedvote.attacks.label_flip import LabelFlip
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 from fedvote.quantize import ROUNDING, Alphabet
 from fedvote.randomness import Key, as_uniform, shared_random
 from fedvote.reputation.gaps import running_sum
 from fedvote.reputation.innovations import jumps
+from fedvote.settings import check_above_zero, check_at_least
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,8 @@ class LateLabels(Attack):
     work: float = 1.0  # innovations in a layer, and the sum of their jumps, relative to the median honest client
 
     def __post_init__(self) -> None:
-        if self.starts < 1:
-            raise ConfigError(f"starts is {self.starts}, expected a round: 1 or more")
-        if not 0 < self.work < float("inf"):
-            raise ConfigError(f"work is {self.work}, expected a finite number above 0")
+        check_at_least(self, starts=1)
+        check_above_zero(self, "work")
 
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         return LabelFlip().poison(labels_HB, classes, keys) if keys[0].round >= self.starts else labels_HB

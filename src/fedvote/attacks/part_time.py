@@ -16,8 +16,8 @@ from fedvote.attacks.composite import Composite
 from fedvote.attacks.omniscient import Omniscient
 from fedvote.attacks.single import SINGLE
 from fedvote.core import Message
-from fedvote.errors import ConfigError
 from fedvote.randomness import Key
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class PartTime(Composite):
     starts: int = 1  # the round of the first attack
 
     def __post_init__(self) -> None:
-        if self.every < 1 or self.starts < 1:
-            raise ConfigError(f"every is {self.every} and starts {self.starts}, expected 1 or more of each")
+        check_at_least(self, every=1, starts=1)
 
     @property
     def inside(self) -> tuple[Attack, ...]:

@@ -18,7 +18,7 @@ from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.layer import named_layers
 from fedvote.attacks.longest_move import longest_move, untrained
 from fedvote.core import Message
-from fedvote.errors import ConfigError
+from fedvote.settings import check_above_zero
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class Reflect(Attack):
     work: float = 2.0  # number of innovations in a layer, relative to the attackers' own honest ballots
 
     def __post_init__(self) -> None:
-        if not 0 < self.work < float("inf"):
-            raise ConfigError(f"work is {self.work}, expected a finite number above 0")
+        check_above_zero(self, "work")
 
     def tamper(self, seen: Seen) -> Message:
         return seen.own | {name: self.reflected(name, seen) for name in seen.bulk}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fedvote.attacks.attack import Attack, Seen
 from fedvote.attacks.inverse import Inverse
 from fedvote.core import Message
-from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,7 @@ class Sleeper(Attack):
     wakes: int = 10  # the first round in which it inverts its message
 
     def __post_init__(self) -> None:
-        if self.wakes < 1:
-            raise ConfigError(f"wakes is {self.wakes}, expected a round: 1 or more")
+        check_at_least(self, wakes=1)
 
     def tamper(self, seen: Seen) -> Message:
         return Inverse().tamper(seen) if seen.keys[0].round >= self.wakes else seen.own

@@ -5,13 +5,12 @@ The limit is the largest move that a few clients could cause by all voting the s
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedvote.errors import ConfigError
 from fedvote.influence.influence import Influence
+from fedvote.settings import check_above_zero
 
 
 @dataclass(frozen=True)
@@ -19,8 +18,7 @@ class Capped(Influence):
     most: float = 0.2  # largest move of a soft vote 2 p - 1 in one round
 
     def __post_init__(self) -> None:
-        if not 0 < self.most < math.inf:
-            raise ConfigError(f"most is {self.most}, expected a finite number above 0")
+        check_above_zero(self, "most")
 
     def __call__(self, before_D: Tensor, mean_D: Tensor, ballots: float) -> Tensor:
         return before_D + (mean_D - before_D).clamp(-self.most, self.most)

@@ -24,9 +24,10 @@ from fedvote.codecs.bits import unpack_bits
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.update import FloatMethod, FloatWire, check_above_zero, move, trained_weights
+from fedvote.methods.update import FloatMethod, FloatWire, move, trained_weights
 from fedvote.network.network import Network
 from fedvote.randomness import Key
+from fedvote.settings import check_above_zero
 from fedvote.wire import Wire
 
 
@@ -42,7 +43,7 @@ class FetchSGD(FloatMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_above_zero(server_lr=self.server_lr)
+        check_above_zero(self, "server_lr")
         if not 0 <= self.momentum < 1:
             raise ConfigError(f"momentum is {self.momentum}, expected a number from 0 to below 1")
         if self.rows < 1 or self.rows % 2 == 0:

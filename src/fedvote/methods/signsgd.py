@@ -16,10 +16,11 @@ from torch import Tensor
 from fedvote.codecs import Binary
 from fedvote.core import Batches, Message, State
 from fedvote.method import Merge
-from fedvote.methods.update import FloatMethod, FloatWire, check_above_zero, move
+from fedvote.methods.update import FloatMethod, FloatWire, move
 from fedvote.network.network import Network
 from fedvote.quantize import threshold_binary
 from fedvote.randomness import Key
+from fedvote.settings import check_above_zero
 from fedvote.wire import Wire
 
 
@@ -30,7 +31,7 @@ class SignSGD(FloatMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_above_zero(server_lr=self.server_lr)
+        check_above_zero(self, "server_lr")
 
     def local(
         self, network: Network, down: Message, batches: Batches, memory: State, keys: Sequence[Key]

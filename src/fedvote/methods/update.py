@@ -6,7 +6,6 @@ the gradient, so the server subtracts it. After one SGD step it is the learning 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from fedvote.codecs import Float32, FloatChanges, FloatSteps, IfChanged
 from fedvote.core import Batches, Codec, Message, State, Weights
-from fedvote.errors import ConfigError
 from fedvote.method import Method
 from fedvote.methods.frozen_weights import TRAINS, mark_of, marked, with_frozen, without_frozen
 from fedvote.network.network import Network
@@ -107,9 +105,3 @@ def move(state: State, update: Tensor) -> State:
     D, floats_F, trains_F = len(state["voted"]), state["float"], state.get(TRAINS)
     moved = without_frozen(floats_F, trains_F) - update[D:]
     return {"voted": state["voted"] - update[:D], "float": with_frozen(floats_F, moved, trains_F)} | mark_of(state)
-
-
-def check_above_zero(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise ConfigError(f"{name} is {value}, expected a finite number above 0")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedvote.errors import ConfigError
-from fedvote.settings import Settings
+from fedvote.settings import Settings, check_at_least
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ class Cosine(Schedule):
         super().__post_init__()
         if not 0 <= self.end < math.inf:
             raise ConfigError(f"end is {self.end}, expected a finite factor of 0 or more")
-        if self.cycles < 1:
-            raise ConfigError(f"cycles is {self.cycles}, expected 1 or more")
+        check_at_least(self, cycles=1)
 
     def factor(self, done: float) -> float:
         inside = done * self.cycles % 1.0 if done < 1 else 1.0

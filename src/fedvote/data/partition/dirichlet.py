@@ -10,7 +10,6 @@ classes, a client's largest class has on average 54 % of its examples with alpha
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,8 @@ import numpy as np
 from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
 from fedvote.data.strata import strata
-from fedvote.errors import ConfigError, DataError
+from fedvote.errors import DataError
+from fedvote.settings import check_above_zero, check_at_least
 
 TURN = 8  # examples that a client draws before the next client
 NEGLIGIBLE = 1e-12  # with less weight on the remaining classes, a mixture cannot choose among them
@@ -30,7 +30,8 @@ class Dirichlet(Partition):
     min_samples: int = 0  # fewer for any client are an error
 
     def __post_init__(self) -> None:
-        check_numbers(self.alpha, self.min_samples)
+        check_above_zero(self, "alpha")
+        check_at_least(self, min_samples=0)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         if len(data.train) // clients < self.min_samples:
@@ -42,13 +43,6 @@ class Dirichlet(Partition):
         sizes_N = np.array([len(part) for part in np.array_split(y, clients)])
         counts_NC = take_turns(mixtures_NC, sizes_N, np.bincount(y, minlength=len(groups)), rng)
         return deal(y, counts_NC, rng)
-
-
-def check_numbers(alpha: float, min_samples: int) -> None:
-    if not 0 < alpha < math.inf:
-        raise ConfigError(f"alpha is {alpha}, expected a number above 0")
-    if min_samples < 0:
-        raise ConfigError(f"min_samples is {min_samples}, expected 0 or more.")
 
 
 def take_turns(

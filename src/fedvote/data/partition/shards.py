@@ -12,7 +12,7 @@ import numpy as np
 from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
 from fedvote.data.strata import strata
-from fedvote.errors import ConfigError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,7 @@ class Shards(Partition):
     shards_per_client: int = 2  # about the number of classes of a client
 
     def __post_init__(self) -> None:
-        if self.shards_per_client < 1:
-            raise ConfigError(f"shards_per_client is {self.shards_per_client}, expected 1 or more.")
+        check_at_least(self, shards_per_client=1)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         order = rng.permutation(len(data.train))

@@ -12,9 +12,10 @@ import numpy as np
 
 from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
-from fedvote.data.partition.dirichlet import check_numbers, deal
+from fedvote.data.partition.dirichlet import deal
 from fedvote.data.strata import strata
 from fedvote.errors import DataError
+from fedvote.settings import check_above_zero, check_at_least
 
 TRIES = 1000  # draws before giving up
 
@@ -25,7 +26,8 @@ class Uneven(Partition):
     min_samples: int = 10  # draw again if a client has fewer
 
     def __post_init__(self) -> None:
-        check_numbers(self.alpha, self.min_samples)
+        check_above_zero(self, "alpha")
+        check_at_least(self, min_samples=0)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         y, groups = strata(data)

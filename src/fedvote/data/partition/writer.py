@@ -8,7 +8,8 @@ import numpy as np
 
 from fedvote.core import Dataset
 from fedvote.data.partition.base import Partition
-from fedvote.errors import ConfigError, DataError
+from fedvote.errors import DataError
+from fedvote.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,7 @@ class Writer(Partition):
     min_samples: int = 1  # writers with fewer examples are left out
 
     def __post_init__(self) -> None:
-        if self.min_samples < 1:
-            raise ConfigError(f"min_samples is {self.min_samples}, expected 1 or more.")
+        check_at_least(self, min_samples=1)
 
     def split(self, data: Dataset, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         if data.writers is None:

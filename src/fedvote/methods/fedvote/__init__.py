@@ -13,7 +13,6 @@ both ballots, and cancels where they agree: it is a control variate. `vote_resul
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -51,6 +50,7 @@ from fedvote.quantize import (
 )
 from fedvote.randomness import Key
 from fedvote.reputation import REPUTATIONS, Reputation, Uniform, rule_of
+from fedvote.settings import check_above_zero
 from fedvote.training.descent import descend
 from fedvote.training.schedules import SCHEDULES, Constant, Schedule
 from fedvote.wire import Coding
@@ -126,8 +126,7 @@ class FedVote(Method):
         self.soft_levels.check()
         if not 0 <= self.float_levels <= MOST_FLOAT_LEVELS:
             raise ConfigError(f"float_levels is {self.float_levels}, expected 0 (float32) or 1 to {MOST_FLOAT_LEVELS}")
-        if not 0 < self.float_lr < math.inf:
-            raise ConfigError(f"float_lr is {self.float_lr}, expected a finite number above 0")
+        check_above_zero(self, "float_lr")
 
     def check(self, cohort: int) -> None:
         counted = (len(self.alphabet) - 1) * cohort + 1  # levels of so many equal votes
