@@ -136,11 +136,9 @@ def _check_privacy(secure: Secrecy, between_machines: bool) -> None:
 
 def check_poison(attack: Attack, data: Dataset) -> None:
     """Refuse an attack on labels where labels are no classes."""
-    kind = type(attack)
-    poisons = attack.poisons or kind.poison_examples is not Attack.poison_examples
-    if poisons and data.task != "classification":
+    if (attack.poisons or attack.poisons_examples) and data.task != "classification":
         raise ConfigError(
-            f"attack {kind.__name__} changes classes, but the task of {data.name} is {data.task}: use an "
+            f"attack {type(attack).__name__} changes classes, but the task of {data.name} is {data.task}: use an "
             "attack that changes messages, such as inverse"
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from torch import Tensor
 
 from fedvote.core import Examples, Message
@@ -43,6 +44,10 @@ class Seen:
         left_out = {*self.scales, *self.unsigned}
         return [name for name, rows in self.own.items() if rows[0].numel() > 1 and name not in left_out]
 
+    def start(self, name: str) -> Tensor:
+        """(N,) the message of a client that learned nothing, as floats."""
+        return self.unmoved.get(name, torch.zeros_like(self.own[name][0], dtype=torch.float32)).float()
+
     def opposite(self, name: str, rows: Tensor) -> Tensor:
         """Votes with the sign inverted; floats mirrored at the message of a client that learned nothing."""
         if not rows.is_floating_point():
@@ -70,6 +75,11 @@ class Attack(Settings):
     def poisons(self) -> bool:
         """Whether it changes the labels of batches."""
         return type(self).poison is not Attack.poison
+
+    @property
+    def poisons_examples(self) -> bool:
+        """Whether it changes the examples themselves, before any training."""
+        return type(self).poison_examples is not Attack.poison_examples
 
     def poison_examples(self, examples: Examples, classes: int, member: int, key: Key) -> Examples:
         """The examples that one hostile client has instead of its own: as many, before any augmentation.

@@ -38,10 +38,6 @@ class Colluders(Composite):
                 f"expected one of: {', '.join(INTENTIONS)}"
             )
 
-    @property
-    def inside(self) -> tuple[Attack, ...]:
-        return (self.intention,)
-
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         return self.intention.poison(labels_HB, classes, keys)
 

@@ -37,7 +37,7 @@ class CommonPush(Attack):
 
     def pushed(self, name: str, seen: Seen) -> Tensor:
         own_HN = seen.own[name]
-        start_N = seen.unmoved.get(name, torch.zeros_like(own_HN[0], dtype=torch.float32)).float()
+        start_N = seen.start(name)
         generator = seen.shared.torch("common push", own_HN.device)
         uniform_N = torch.rand(own_HN.shape[1:], generator=generator, device=own_HN.device)
 

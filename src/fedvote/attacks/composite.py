@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from fedvote.attacks.attack import Attack
 
 
 @dataclass(frozen=True)
-class Composite(Attack, ABC):
+class Composite(Attack):
     @property
-    @abstractmethod
     def inside(self) -> tuple[Attack, ...]:
-        """The attacks that it is made of."""
+        """The attacks that it is made of: those in its fields."""
+        values = (getattr(self, slot.name) for slot in fields(self))
+        return tuple(value for value in values if isinstance(value, Attack))
 
     @property
     def omniscient(self) -> bool:  # type: ignore[override]

@@ -42,7 +42,7 @@ class Frame(Attack):
 
     def framing(self, name: str, seen: Seen) -> Tensor:
         own_HN, honest_GN = seen.own[name], seen.honest[name]
-        start_N = seen.unmoved.get(name, torch.zeros_like(own_HN[0], dtype=torch.float32)).float()
+        start_N = seen.start(name)
         if own_HN.is_floating_point():
             learned_GN = honest_GN - start_N
         else:

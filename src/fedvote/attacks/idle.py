@@ -41,10 +41,6 @@ class Idle(Composite):
             raise ConfigError(f"work is {self.work}, expected a finite number, 0 or above")
         check_at_least(self, idle=1)
 
-    @property
-    def inside(self) -> tuple[Attack, ...]:
-        return (self.intention,)
-
     def poison(self, labels_HB: Tensor, classes: int, keys: Sequence[Key]) -> Tensor:
         return self.intention.poison(labels_HB, classes, keys)
 

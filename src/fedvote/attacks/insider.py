@@ -76,7 +76,7 @@ class Insider(Attack):
         keys = (*seen.keys, *seen.honest_keys[: len(honest_GN)])
         clients = [key.client for key in keys]
         clients_K = torch.tensor(clients, device=votes_KN.device)
-        start_N = seen.unmoved.get(name, torch.zeros_like(votes_KN[0], dtype=torch.float32))
+        start_N = seen.start(name)
         numbers = max(*clients, *rule.trusted_clients) + 1  # trusted clients may be outside the round
         memory = {part: values.to(votes_KN.device) for part, values in rule.init(numbers).items()}
         layers = tuple(part.stop - part.start for part in seen.layers.values()) if rule.by_layer else ()

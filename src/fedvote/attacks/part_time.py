@@ -29,10 +29,6 @@ class PartTime(Composite):
     def __post_init__(self) -> None:
         check_at_least(self, every=1, starts=1)
 
-    @property
-    def inside(self) -> tuple[Attack, ...]:
-        return (self.intention,)
-
     def attacks(self, key: Key) -> bool:
         return key.round >= self.starts and (key.round - self.starts) % self.every == 0
 

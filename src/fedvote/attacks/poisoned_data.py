@@ -21,7 +21,7 @@ def poisoned_data(
 
     `hostile`: the keys of the hostile clients. Their changed examples follow after all others, which stay as they are.
     """
-    if type(attack).poison_examples is Attack.poison_examples:
+    if not attack.poisons_examples:
         return train, owned
     parts, rows = [train], list(owned)
     for member, key in enumerate(hostile):

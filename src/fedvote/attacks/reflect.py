@@ -35,7 +35,7 @@ class Reflect(Attack):
 
     def reflected(self, name: str, seen: Seen) -> Tensor:
         own_HN = seen.own[name]
-        start_N = seen.unmoved.get(name, torch.zeros_like(own_HN[0], dtype=torch.float32)).float()
+        start_N = seen.start(name)
         sent_HN = own_HN.clone()
         for part in named_layers(self.layers, seen).values():
             if own_HN.is_floating_point():

@@ -27,10 +27,6 @@ class Team(Composite):
     second: Attack = field(default=Omniscient(), metadata={"registry": SINGLE})  # of clients 1, 4, 7, ...
     third: Attack = field(default=LabelFlip(), metadata={"registry": SINGLE})  # of clients 2, 5, 8, ...
 
-    @property
-    def inside(self) -> tuple[Attack, ...]:
-        return (self.first, self.second, self.third)
-
     def members(self, keys: Sequence[Key]) -> list[tuple[Attack, list[int]]]:
         """Each attack, and the rows of its clients."""
         rows = [[row for row, key in enumerate(keys) if key.client % 3 == number] for number in range(3)]
