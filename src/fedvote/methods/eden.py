@@ -68,8 +68,7 @@ class Eden(RoundedBroadcast):
         size = network.trainable
         blocks = math.ceil(size / self._length(size))
         uplink = {"signs": Binary(blocks * self._length(size)), "scale": Float32(blocks)}
-        few = self.down_levels
-        return FloatWire(network, uplink, scales=("scale",), keeps_broadcast=few > 0, down_levels=few)
+        return FloatWire(network, uplink, scales=("scale",), down_levels=self.down_levels)
 
     def _length(self, size: int) -> int:
         """Weights in a block. A vector shorter than `block` is one block, padded to a power of two, at least 8."""

@@ -72,13 +72,12 @@ class FedAvg(RoundedBroadcast):
         return AllAtOnce(average)
 
     def wire(self, network: Network) -> Wire:
+        if self.clip:
+            level = {"level": Signed(network.trainable, FINEST)}
+            return FloatWire(network, level, down_levels=self.down_levels, sums_suffice=True)
         samples: dict[str, Codec] = {"samples": Float32(1)} if self.by_samples else {}
         uplink: Codecs = {"voted": Float32(network.D), "float": Float32(network.trainable - network.D), **samples}
-        few = self.down_levels
-        if self.clip:
-            uplink = {"level": Signed(network.trainable, FINEST)}
-            return FloatWire(network, uplink, keeps_broadcast=few > 0, down_levels=few, sums_suffice=True)
-        return FloatWire(network, uplink, sends_models=True, keeps_broadcast=few > 0, down_levels=few)
+        return FloatWire(network, uplink, sends_models=True, down_levels=self.down_levels)
 
     def check(self, cohort: int) -> None:
         self.aggregate.check(cohort)

@@ -88,14 +88,13 @@ class FedPAQ(RoundedBroadcast):
         return AllAtOnce(average)
 
     def wire(self, network: Network) -> Wire:
-        N = network.trainable
-        coded, norms = self.coding == "entropy", Float32(-(-N // (self.bucket or N)))
+        N, coded = network.trainable, self.coding == "entropy"
         kind = TernaryWire if coded and self.levels == 1 else FloatWire
-        level, few = {"level": Signed(N, self.levels, coded)}, self.down_levels
+        level = {"level": Signed(N, self.levels, coded)}
         if self.clip:
-            return kind(network, level, keeps_broadcast=few > 0, down_levels=few, sums_suffice=True)
-        uplink = {**level, "norm": norms}
-        return kind(network, uplink, scales=("norm",), keeps_broadcast=few > 0, down_levels=few)
+            return kind(network, level, down_levels=self.down_levels, sums_suffice=True)
+        uplink = {**level, "norm": Float32(-(-N // (self.bucket or N)))}
+        return kind(network, uplink, scales=("norm",), down_levels=self.down_levels)
 
     def buckets(self, x_N: Tensor) -> Tensor:
         """(buckets, weights per bucket); zeros pad the last bucket."""

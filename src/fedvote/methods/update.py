@@ -31,14 +31,15 @@ class FloatWire(Wire):
     network: Network
     uplink: Codecs
     scales: tuple[str, ...] = ()
-    keeps_broadcast: bool = False  # always, if some weights are frozen: they are sent once
+    keeps_broadcast: bool = False  # always, if the update is rounded, or some weights are frozen: they are sent once
     step: float = 0.0  # how far the server moves every weight, if equally far
     sends_models: bool = False  # whether clients send weights; otherwise updates
     down_levels: int = 0  # of the update that is broadcast; 0: float32
     sums_suffice: bool = False  # whether the server needs sums of the uplink's whole numbers alone
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keeps_broadcast", self.keeps_broadcast or bool(self.network.frozen))
+        keeps = self.keeps_broadcast or self.down_levels > 0 or bool(self.network.frozen)
+        object.__setattr__(self, "keeps_broadcast", keeps)
 
     @property
     def summed(self) -> Codecs:
