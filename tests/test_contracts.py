@@ -71,7 +71,7 @@ def _closed(merge: Merge, ups: Message, clients: list[int]) -> State:
         (
             "measure",
             lambda given: {"drift": torch.ones(2)},
-            "FedAvg.measure gives a Tensor as 'drift', expected a finite",
+            "FedAvg.measure gives torch.float32 of shape (2,) as 'drift', expected a finite",
         ),
         ("measure", lambda given: {"drift": math.nan}, "FedAvg.measure gives nan as 'drift', expected a finite number"),
         ("local", lambda given: None, "FedAvg.local gives nothing, expected two things"),

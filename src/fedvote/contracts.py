@@ -21,8 +21,11 @@ def refuse(part: object, function: str, given: Any, expected: str) -> NoReturn:
 
 
 def kind(value: Any) -> str:
+    """What a wrong value is, for a sentence about it."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
+    if isinstance(value, Tensor):
+        return form(value)
     return "nothing" if value is None else article(type(value).__name__)
 
 
@@ -99,8 +102,7 @@ def like(part: object, function: str, given: Any, expected: Mapping[str, Tensor]
 def vector(part: object, given: Any, length: int) -> Tensor:
     """The row of floats that an aggregation rule makes of all rows."""
     if not isinstance(given, Tensor) or given.shape != (length,) or not given.is_floating_point():
-        found = form(given) if isinstance(given, Tensor) else kind(given)
-        refuse(part, "__call__", found, f"one row of {length} floats")
+        refuse(part, "__call__", kind(given), f"one row of {length} floats")
     return given
 
 
@@ -134,7 +136,7 @@ def models(part: object, given: Any, D: int, F: int) -> None:
 def soft_votes(part: object, given: Any, right_D: Tensor) -> Tensor:
     """The next soft vote, by a bound on influence: finite floats, one a weight."""
     if not isinstance(given, Tensor) or given.shape != right_D.shape or not given.is_floating_point():
-        refuse(part, "__call__", form(given) if isinstance(given, Tensor) else kind(given), form(right_D))
+        refuse(part, "__call__", kind(given), form(right_D))
     if not given.isfinite().all():
         refuse(part, "__call__", "soft votes that are NaN or infinite", "finite numbers")
     return given
@@ -165,8 +167,7 @@ def numbers(part: object, function: str, given: Any) -> dict[str, float]:
 def labels(part: object, given: Any, true_HB: Tensor, classes: int, function: str = "poison") -> Tensor:
     """Poisoned labels: of the shape of the true ones, each a class."""
     if not isinstance(given, Tensor) or given.shape != true_HB.shape or given.is_floating_point():
-        found = form(given) if isinstance(given, Tensor) else kind(given)
-        refuse(part, function, found, f"whole numbers of shape {tuple(true_HB.shape)}")
+        refuse(part, function, kind(given), f"whole numbers of shape {tuple(true_HB.shape)}")
     if given.numel() and not 0 <= int(given.min()) <= int(given.max()) < classes:
         refuse(part, function, f"labels from {int(given.min())} to {int(given.max())}", f"0 to {classes - 1}")
     return given

@@ -53,7 +53,7 @@ def check_all(parts: Sequence[Augmentation], shape: Sequence[int]) -> None:
         part.check(shape)
         found = part(x, torch.zeros(2, part.draws))
         if not isinstance(found, Tensor) or (found.shape, found.dtype) != (x.shape, x.dtype):
-            refuse(part, "__call__", form(found) if isinstance(found, Tensor) else kind(found), form(x))
+            refuse(part, "__call__", kind(found), form(x))
 
 
 def augmented(batches: Batches, parts: Sequence[Augmentation], keys: Sequence[Key]) -> Batches:
