@@ -113,15 +113,10 @@ class Batches:
 
     def of(self, client: int) -> Batches:
         """The batches of one client of the stack, one for each of its steps."""
-        steps = self.steps_K[client] if self.steps_K else self.steps
-        poisoned = None if self.poisoned_KSB is None else self.poisoned_KSB[client : client + 1, :steps]
-        row = slice(client, client + 1)
-        noise = None if self.noise_KS2 is None else self.noise_KS2[row, :steps]
-        random = None if self.random_KSBR is None else self.random_KSBR[row, :steps]
-        return replace(
-            self, index_KSB=self.index_KSB[row, :steps], samples_K=self.samples_K[row], poisoned_KSB=poisoned,
-            steps_K=None, random_KSBR=random, noise_KS2=noise,
-        )  # fmt: skip
+        row, steps = slice(client, client + 1), slice(self.steps_K[client] if self.steps_K else self.steps)
+        of_steps = ("index_KSB", "poisoned_KSB", "random_KSBR", "noise_KS2")
+        cut = {name: value[row, steps] for name in of_steps if (value := getattr(self, name)) is not None}
+        return replace(self, samples_K=self.samples_K[row], steps_K=None, **cut)
 
     def ending(self, step: int) -> list[int]:
         """The clients whose last step this is."""
