@@ -33,22 +33,6 @@ class UnwritableError(WireError):
     """A message that its sender cannot write, because weights became NaN in training: it sends nothing."""
 
 
-def reason(error: BaseException) -> str:
-    """The first cause of an error, in one line."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return COLOUR.sub("", str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def article(name: str) -> str:
-    return f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
-
-
-def some(names: Sequence[str], most: int = 4) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 class NoReferenceError(WireError):
     """A message that builds on a broadcast or a start that the receiver does not have: send it one that needs less."""
 
@@ -59,3 +43,20 @@ class NoProblemError(WireError):
 
 class Doubt(UserWarning):
     """A request that can be met, but is probably a mistake. The command line prints it as one sentence."""
+
+
+def reason(error: BaseException) -> str:
+    """The first cause of an error, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return COLOUR.sub("", str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def article(name: str) -> str:
+    """A noun with its article: an int, a dict."""
+    return f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
+
+
+def some(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import types
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from fedvote.errors import ConfigError
 from fedvote.registry import cached, type_hints
+from fedvote.settings import UNIONS
 
-UNIONS = (typing.Union, types.UnionType)
 LISTS = (list, tuple)
 TABLES = (dict, Mapping)
 PLAIN: dict[Any, tuple[str, str, tuple[str, str]]] = {  # type -> singular, plural, two examples in TOML

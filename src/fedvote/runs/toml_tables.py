@@ -14,12 +14,11 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from fedvote.contracts import signatures
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, article
 from fedvote.registry import as_class, find, item_of, name_of
 from fedvote.runs.field_types import (
     LISTS,
     TABLES,
-    UNIONS,
     default_of,
     expected,
     fields_of,
@@ -29,7 +28,7 @@ from fedvote.runs.field_types import (
     value_type,
 )
 from fedvote.runs.full_keys import full_keys
-from fedvote.settings import OPTIONS, meant, name_here
+from fedvote.settings import OPTIONS, UNIONS, meant, name_here
 
 Table = dict[str, Any]
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -152,8 +151,7 @@ def find_part(registry: Mapping[str, Any], base: type, name: str, where: str) ->
     """The class of this name, from a registry or the user's own file; ConfigError if methods are missing."""
     kind = as_class(find(registry, name, where), base)
     if not (isinstance(kind, type) and issubclass(kind, base)):
-        a = "an" if base.__name__[0] in "AEIO" else "a"
-        raise ConfigError(f"{where} {name!r} is not {a} {base.__name__}; known: {', '.join(registry)}")
+        raise ConfigError(f"{where} {name!r} is not {article(base.__name__)}; known: {', '.join(registry)}")
     if inspect.isabstract(kind):
         missing = [member for member in dir(kind) if getattr(getattr(kind, member), "__isabstractmethod__", False)]
         raise ConfigError(f"{where} {name!r} is not complete: it lacks {', '.join(missing)}")
