@@ -22,8 +22,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fedvote.errors import ConfigError, ModelError
 from fedvote.network.network import Network
+from fedvote.network.trial import trial_inputs
 from fedvote.network.voted_weights import VOTABLE
-from fedvote.randomness import Key
 
 PICOJOULES_ADD, PICOJOULES_MULTIPLY = 0.9, 3.7  # 32-bit floats in 45 nm, as in the paper
 BITS = {"float": 32.0, "binary": 1.0, "ternary": 1.6}  # per weight in a file; a byte holds five ternary weights
@@ -110,7 +110,7 @@ def _cost(kind: str, network: Network, layers: Sequence[_Layer]) -> Cost:
 
 def _layers(network: Network, shape: Sequence[int]) -> list[_Layer]:
     """All layers with weights and all batch norms, then one entry for the products outside layers."""
-    x = torch.rand((2, *shape), generator=Key(0).torch("trial"))
+    x = trial_inputs(2, shape)
     whole = nn.Sequential(network.module(network.start, network.calibrate(network.start, x)))  # so that all have names
     weights = dict(whole.named_parameters(remove_duplicate=False))
     voted = {id(weights[f"0.{slot.name}"]) for slot in network.voted}  # several layers may share one

@@ -75,7 +75,7 @@ class Network:
         given_norms = frozen_norms(module) if start == "given" else {}
         self.unkept_norms = [name for name, norm in given_norms.items() if norm.training and norm.affine]
         self._batch = self._training(with_static_norms(self._tracking))
-        self._frozen = frozen_weights(module, self._batch)
+        self.frozen = frozen_weights(module, self._batch)  # by the user; none if all are: such a network only predicts
         self._loss = loss
         self._half = False
         self.compiled = False
@@ -100,11 +100,6 @@ class Network:
         self.given = list(parameters) if start == "given" else draw(self._batch, Key(seed))
         parameters = dict(self._batch.named_parameters())
         self.start = Weights(flatten(parameters, self.voted), flatten(parameters, self.floats))
-
-    @property
-    def frozen(self) -> frozenset[str]:
-        """Parameters that the user froze (requires_grad=False); none if all are: such a network only predicts."""
-        return self._frozen
 
     @property
     def trains(self) -> Tensor | None:

@@ -17,7 +17,6 @@ from fedvote.core import Dataset, Examples, Task
 from fedvote.errors import ModelError, reason
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.trial_checks import advice, check_buffers, check_norms, check_outputs, check_repeatable
-from fedvote.network.voted_weights import trial_inputs
 from fedvote.randomness import Key
 
 if TYPE_CHECKING:
@@ -34,6 +33,11 @@ class Trial:
     alters_input: bool  # whether forward changes its input in place
     unused: frozenset[str]  # parameters without a gradient
     idle: frozenset[str]  # parameters whose gradient is zero because a float weight behind them is
+
+
+def trial_inputs(count: int, shape: Sequence[int]) -> Tensor:
+    """Random inputs of the data's shape."""
+    return torch.rand((count, *shape), generator=Key(0).torch("trial"))
 
 
 def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "classification") -> Trial:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fedvote.errors import ModelError, some
 from fedvote.network.head import head
-from fedvote.randomness import Key
+from fedvote.network.trial import trial_inputs
 
 VOTABLE = (
     nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
@@ -120,8 +119,3 @@ def _named(module: nn.Module, vote: Iterable[str], frozen: Collection[str]) -> s
             )
         found |= {id(weights[name]) for name in fits}
     return found
-
-
-def trial_inputs(count: int, shape: Sequence[int]) -> Tensor:
-    """Random inputs of the data's shape, on which a network is tried."""
-    return torch.rand((count, *shape), generator=Key(0).torch("trial"))
