@@ -115,7 +115,7 @@ class Federation:
         check_finite(functional)
         functional.check(data.shape, len(data.classes), data.task)
         try_values(functional, data)
-        goal.tried_on(partial(functional, functional.start.voted, functional.start.floats), data, plan.local.batch)
+        goal.try_on(partial(functional, functional.start.voted, functional.start.floats), data, plan.local.batch)
         check_fit(plan, method, functional, data)
         changes = parts_of(AUGMENTATIONS, Augmentation, augment, "augment")
         check_all(changes, data.shape)

@@ -35,7 +35,9 @@ def dataset(task: Task, y: Tensor | None = None) -> Dataset:
 
 
 def tried(plan: Plan, data: Dataset, outputs: Callable[[Tensor], Tensor] = lambda x: LOGITS[: len(x)]) -> Goal:
-    return Goal.of(plan.loss, plan.metric, data).tried_on(outputs, data, batch=60)
+    goal = Goal.of(plan.loss, plan.metric, data)
+    goal.try_on(outputs, data, batch=60)
+    return goal
 
 
 def test_metrics_agree_with_scikit_learn() -> None:

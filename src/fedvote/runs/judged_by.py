@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +25,16 @@ from fedvote.runs.folder import RunFolder
 CLIENTS = "its clients; no example was on the server"
 
 
-@dataclass(frozen=True)
-class JudgedBy:
-    source: str
-    examples: int  # in the test set
-    test: str  # digest of the test examples
-    train: str  # digest of the training examples, by which batch norm is calibrated
-
-
 def judged_by(source: str, data: Dataset) -> dict[str, Any]:
     """The entry of environment.json about the data of a run."""
-    if not len(data.test):
-        return asdict(JudgedBy(CLIENTS, 0, digest_of(data.test), digest_of(data.train)))
     place = source if source in DATASETS else absolute_name(source)
     place = str(Path(place).resolve()) if Path(place).is_dir() else place
-    return asdict(JudgedBy(place, len(data.test), digest_of(data.test), digest_of(data.train)))
+    return {
+        "source": place if len(data.test) else CLIENTS,
+        "examples": len(data.test),
+        "test": digest_of(data.test),
+        "train": digest_of(data.train),  # batch norm is calibrated on these
+    }
 
 
 def digest_of(examples: Examples) -> str:

@@ -36,7 +36,7 @@ class Goal:
 
     @classmethod
     def of(cls, loss: Loss, metric: Metric, data: Dataset) -> Goal:
-        """The goal for a dataset; ConfigError if loss or metric do not fit its task. `tried_on` tries both."""
+        """The goal for a dataset; ConfigError if loss or metric do not fit its task. `try_on` tries both."""
         loss = losses.USUAL[data.task] if isinstance(loss, AutoLoss) else loss
         metric = metrics.USUAL[data.task] if isinstance(metric, AutoMetric) else metric
         _suits("loss", loss, losses.LOSSES, data)
@@ -45,13 +45,12 @@ class Goal:
             raise ConfigError(f"the metric is called {metric.name}, as is another field of metrics.jsonl: rename it")
         return cls(loss, metric)
 
-    def tried_on(self, outputs: Callable[[Tensor], Tensor], data: Dataset, batch: int) -> Goal:
-        """This goal, after a trial on outputs of a network for a few inputs: others may be outside a loss's domain."""
-        for examples in (each for each in (data.train, data.test) if len(each)):
-            few = outputs(examples.take(slice(FEW))[0]).detach().float().cpu()
-            break
-        else:
-            return self  # a server that leaves all data to its clients has none
+    def try_on(self, outputs: Callable[[Tensor], Tensor], data: Dataset, batch: int) -> None:
+        """Try loss and metric on a network's outputs for a few inputs: other numbers may be outside a loss's domain."""
+        examples = data.train if len(data.train) else data.test
+        if not len(examples):
+            return  # a server that leaves all data to its clients has none
+        few = outputs(examples.take(slice(FEW))[0]).detach().float().cpu()
         if isinstance(self.loss, CrossEntropy) and _are_probabilities(few):
             warnings.warn(
                 "the network's outputs are probabilities, but cross-entropy expects the numbers before the softmax: "
@@ -64,7 +63,6 @@ class Goal:
             self.check_loss(_repeated(few, len(y)), y)
         if len(data.test) > 1:  # a client's machine has no test examples
             self.judge(_repeated(few, len(data.test)), data.test.y.cpu())
-        return self
 
     def check_loss(self, outputs_BC: Tensor, targets_B: Tensor) -> None:
         """Try the loss on these outputs; ConfigError if it is no number to minimise."""
