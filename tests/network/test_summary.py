@@ -12,7 +12,7 @@ from fedvote import FedAvg, FedPAQ, FedVote, simulate
 from fedvote.methods import Eden, SignSGD
 from fedvote.network.summary import FROZEN, TRAINED, VOTED, Summary
 from fedvote.report.html_tables import network_table
-from fedvote.report.run_page import Run, read_network
+from fedvote.report.read_run import Run, read_network
 from tests.toy import dataset, module
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fedvote.report.headline import columns, headlines, smaller, traffic
 from fedvote.report.over_seeds import Group
-from fedvote.report.run_page import read_runs
+from fedvote.report.read_run import read_runs
 from tests.report.pages import MakeRun, report
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedvote.report.headline import clients_left_out
 from fedvote.report.left_out import event_rows
-from fedvote.report.run_page import Run, read_runs
+from fedvote.report.read_run import Run, read_runs
 from tests.report.pages import MakeRun
 
 CAMPS = '[method.reputation]\nname = "camps"\n'

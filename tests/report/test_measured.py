@@ -14,7 +14,7 @@ from fedvote.report import write_report
 from fedvote.report.axis import TINY, value_axis
 from fedvote.report.measured import in_words, method_measurements, points
 from fedvote.report.over_seeds import groups_of
-from fedvote.report.run_page import read_runs
+from fedvote.report.read_run import read_runs
 from tests import toy
 from tests.report.pages import MakeRun
 

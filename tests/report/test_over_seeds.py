@@ -13,7 +13,7 @@ from fedvote.report import write_report
 from fedvote.report.axis import axis_from_zero, percent_axis
 from fedvote.report.lines import Point, Series, chart_data, line
 from fedvote.report.over_seeds import Group, groups_of
-from fedvote.report.run_page import read_runs
+from fedvote.report.read_run import read_runs
 from fedvote.report.sections import points
 from tests.report.pages import MakeRun
 

@@ -12,7 +12,7 @@ from fedvote.report.client_maps import data_map
 from fedvote.report.heat import SHADES, HeatMap, heat_map, label_stride, row_pixels, shade
 from fedvote.report.lines import Point, Series, line_chart
 from fedvote.report.number_text import brief, decimal
-from fedvote.report.run_page import Clients
+from fedvote.report.read_run import Clients
 
 
 @pytest.mark.parametrize("values", [[61.2, 97.3], [9.8, 11.3], [99.9, 99.95], [0.0, 0.1], [50.0], [0.0, 100.0]])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedvote.errors import ConfigError
-from fedvote.report.run_page import read_runs
+from fedvote.report.read_run import read_runs
 from tests.report.pages import MakeRun
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedvote.report.run_page import read_runs
+from fedvote.report.read_run import read_runs
 from fedvote.report.what_it_was import what_it_was
 from tests.report.pages import MakeRun
 

@@ -13,7 +13,7 @@ from fedvote import ConfigError
 from fedvote.engines.flower.local_data import servers_site
 from fedvote.export.export_run import export_run
 from fedvote.export.network_file import save_network
-from fedvote.report.run_page import read_run
+from fedvote.report.read_run import read_run
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.claim import claim, release
 from fedvote.runs.config import read

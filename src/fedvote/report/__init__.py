@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedvote.errors import ConfigError
 from fedvote.report.page import page
-from fedvote.report.run_page import read_runs
+from fedvote.report.read_run import read_runs
 from fedvote.system.atomic_file import write
 
 __all__ = ["write_report"]

@@ -9,7 +9,7 @@ from fedvote.report.heat import HeatMap, heat_map
 from fedvote.report.left_out import in_order
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import percent
-from fedvote.report.run_page import Clients, Run, number
+from fedvote.report.read_run import Clients, Run, number
 from fedvote.report.sections import folded, section
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from fedvote.report.heat import HeatMap, heat_map
 from fedvote.report.markup import Html, join, meter, tag
 from fedvote.report.number_text import writer
-from fedvote.report.run_page import Run
-from fedvote.report.sections import titled
+from fedvote.report.read_run import Run
 from fedvote.tasks.goal import ACCURACY, Shown
 
 MOST_ROWS = 64  # a longer list is folded
@@ -67,7 +66,7 @@ def bar_list(word: str, values: Mapping[str, float | None], shown: Shown, hostil
     rows = [bar(name, value, shown, hostile=name in hostile) for name, value in worst_first]
     content = tag("table", tag("tbody", *rows), class_="bars")
     folded = tag("details", tag("summary", f"{len(rows)} rows"), content) if len(rows) > MOST_ROWS else content
-    return tag("div", tag("h3", f"{titled(shown)} by {word}"), folded)
+    return tag("div", tag("h3", f"{shown.title} by {word}"), folded)
 
 
 def bar(name: str, value: float | None, shown: Shown, *, hostile: bool) -> Html:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fedvote.report.left_out import left_out, out_in_words
 from fedvote.report.number_text import NONE, decimal, duration, last, mean, percent, size, spread, writer
 from fedvote.report.over_seeds import Group
-from fedvote.report.run_page import Run, both_ways, number
+from fedvote.report.read_run import Run, both_ways, number
 
 FLOAT32_BITS = 32
 FLOAT = "Float network"
@@ -81,7 +81,7 @@ def quality(run: Run) -> Headline:
         f"float network: {show(floating)}" if floating not in (None, deployed) else "",
         f"backdoor: {percent(backdoor[-1])}" if backdoor else "",
     ]
-    label = f"{run.shown.name[:1].upper()}{run.shown.name[1:]} of the deployed network"
+    label = f"{run.shown.title} of the deployed network"
     return Headline(label, deployed, show, "\n".join(filter(None, notes)), deployed if run.shown.percent else None)
 
 

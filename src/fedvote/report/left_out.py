@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from fedvote.report.run_page import Run, number
+from fedvote.errors import some
+from fedvote.report.read_run import Run, number
 from fedvote.report.what_it_was import described, rule
 
 EVENTS = {
@@ -73,7 +74,7 @@ def out_in_words(run: Run) -> str:
     if not found:
         return "every client counted in all of its rounds"
     out = set[str]().union(*found.values())
-    causes = [f"{cause}: {some_of(clients)}" for cause, clients in found.items()]
+    causes = [f"{cause}: {some(sorted(clients, key=in_order), MOST_NAMES)}" for cause, clients in found.items()]
     return "\n".join([*causes, how_often(run, out), *hostile_among(run, out)])
 
 
@@ -88,12 +89,6 @@ def how_often(run: Run, out: set[str]) -> str:
     if not never:
         return "each of them counted in some rounds"
     return "in all of their rounds" if never == len(out) else f"{never} of them in all of their rounds"
-
-
-def some_of(clients: set[str]) -> str:
-    ordered = sorted(clients, key=in_order)
-    more = f" and {len(ordered) - MOST_NAMES} more" if len(ordered) > MOST_NAMES else ""
-    return ", ".join(ordered[:MOST_NAMES]) + more
 
 
 def hostile_among(run: Run, out: set[str]) -> list[str]:

@@ -12,7 +12,7 @@ from fedvote.report.lines import LegendKey, Point, Series, edges, legend, line_c
 from fedvote.report.markup import Html, tag
 from fedvote.report.number_text import brief
 from fedvote.report.over_seeds import Group, mean_points
-from fedvote.report.run_page import Run
+from fedvote.report.read_run import Run
 from fedvote.report.sections import section
 
 
@@ -39,10 +39,7 @@ def panel(name: str, groups: Sequence[Group]) -> Html:
     seen = [point for each in series for point in each.points]
     if not seen:
         return Html()
-    x, y = (
-        axis_from_zero(max(point.x for point in seen), whole=True),
-        value_axis(edges(seen)),
-    )
+    x, y = axis_from_zero(max(point.x for point in seen), whole=True), value_axis(edges(seen))
     title, sentence = in_words(name, [run for group in groups for run in group.runs])
     chart = line_chart(title, told_apart(series), x, y, "round", lambda value: brief(value, 4))
     caption = tag("figcaption", title, tag("small", sentence))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from fedvote.report.lines import Point
-from fedvote.report.run_page import Run
+from fedvote.report.read_run import Run
 from fedvote.tasks.goal import Shown
 
 SEED_AT_END = re.compile(r"[-_.,/= ]*(seed)?[-_.,/= ]*\d*$")

@@ -20,7 +20,7 @@ from fedvote.report.html_tables import (
 from fedvote.report.markup import Html, join, meter, tag
 from fedvote.report.measured import method_measurements
 from fedvote.report.over_seeds import Group, groups_of, several_seeds
-from fedvote.report.run_page import Run
+from fedvote.report.read_run import Run
 from fedvote.report.sections import by_round, by_traffic, folded, section
 from fedvote.report.what_it_was import attack_name, clients_per_round, in_common, rule, what_it_was, written
 

@@ -11,7 +11,7 @@ from fedvote.report.lines import LegendKey, Point, Series, edges, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import brief, decimal
 from fedvote.report.over_seeds import Group, mean_points, several_seeds
-from fedvote.report.run_page import Run, number
+from fedvote.report.read_run import Run, number
 from fedvote.tasks.goal import ACCURACY, Shown
 
 KINDS = {  # metric: its name, its colour on the page of one run, its dash
@@ -110,7 +110,7 @@ def y_axis(points: Sequence[Point], shown: Shown) -> Axis:
 
 
 def by_round(groups: Sequence[Group], shown: Shown = ACCURACY) -> Html:
-    title = f"{titled(shown)} by round"
+    title = f"{shown.title} by round"
     figure = accuracy_figure(groups, title, lambda run: run.round_numbers, "round", "", shown)
     trigger = (
         " Backdoor: the share of test inputs of other classes that become the attackers' class when they have its "
@@ -133,14 +133,10 @@ def about_bands(groups: Sequence[Group]) -> str:
 
 
 def by_traffic(groups: Sequence[Group], shown: Shown = ACCURACY) -> Html:
-    title, name = f"{titled(shown)} by traffic", "megabytes of all clients, up and down"
+    title, name = f"{shown.title} by traffic", "megabytes of all clients, up and down"
     figure = accuracy_figure(groups, title, lambda run: run.megabytes, name, "MB", shown)
-    explain = f"{titled(shown)} against all bytes so far, in both directions, of all clients."
+    explain = f"{shown.title} against all bytes so far, in both directions, of all clients."
     return section(title, figure, explain=explain)
-
-
-def titled(shown: Shown) -> str:
-    return shown.name[:1].upper() + shown.name[1:]
 
 
 def folded(name: str, content: Html, of: int) -> Html:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedvote.report.run_page import Run
+from fedvote.report.read_run import Run
 from fedvote.runs.catalogue import catalogue
 
 

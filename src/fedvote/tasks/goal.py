@@ -134,6 +134,11 @@ class Shown:
     def of(cls, record: Mapping[str, Any]) -> Shown:
         return cls(**record.get("metric", {}))
 
+    @property
+    def title(self) -> str:
+        """The name with a capital, to begin a title."""
+        return self.name[:1].upper() + self.name[1:]
+
     def text(self, value: float | None) -> str:
         if value is None:
             return "none"
