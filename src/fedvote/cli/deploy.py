@@ -31,12 +31,11 @@ def deploy_local(
     ] = None,
 ) -> None:
     """Start a server and its clients as programs on this machine, run one job, then stop them all."""
-    import signal
     from contextlib import closing
 
     from fedvote.engines.flower.between_machines import check_between_machines
     from fedvote.engines.flower.local_deployment import REPORT, deploy, federation_in, is_finished
-    from fedvote.engines.flower.processes import ENDS
+    from fedvote.engines.flower.processes import end_as_by_interrupt
     from fedvote.engines.flower.status import FEDERATION, RUN
     from fedvote.runs.config import read
     from fedvote.runs.experiment import federation
@@ -56,9 +55,7 @@ def deploy_local(
         return
     records = run.metrics()
     done = len(records)
-    for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP: so do we
-            signal.signal(number, signal.default_int_handler)
+    end_as_by_interrupt()
     resumed = f"resuming after round {done} of {config.rounds}: " if done else ""
     typer.echo(
         f"{resumed}starting {config.federation.clients} clients and a server; logs: {folder / FEDERATION / 'logs'}"

@@ -90,6 +90,13 @@ def _for_the_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def end_as_by_interrupt() -> None:
+    """From now on these signals count as Ctrl-C, so that all programs are stopped; ignored ones stay ignored."""
+    for number in ENDS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, signal.default_int_handler)
+
+
 @contextlib.contextmanager
 def _postponed() -> Iterator[None]:
     """Heed signals after the block: one between a program's start and its entry in `running` would leave it behind.

@@ -8,7 +8,6 @@ tenth: megabytes of the server's app, of the SuperLink and of its database, and 
 
 from __future__ import annotations
 
-import signal
 import tempfile
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 from fedvote.engines.flower.flower_internals import CONNECTION_ERRORS, empty_context, node_connection
 from fedvote.engines.flower.local_federation import DATABASE, SUPERLINK, LocalFederation
-from fedvote.engines.flower.processes import ENDS, descendants
+from fedvote.engines.flower.processes import descendants, end_as_by_interrupt
 from fedvote.studies.bench import peak_memory
 from fedvote.studies.rows import Rows, chosen
 
@@ -69,8 +68,7 @@ class Crowd:
 
 def bench(only: Sequence[str] = ()) -> Rows:
     """A row for each federation."""
-    for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
-        signal.signal(number, signal.default_int_handler)
+    end_as_by_interrupt()
     return [{"federation": name, **measure(**CASES[name])} for name in chosen(only, CASES, "churn")]
 
 

@@ -8,7 +8,6 @@ round if there are several: clients join in it.
 from __future__ import annotations
 
 import json
-import signal
 import statistics
 import tempfile
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.engines.flower.local_federation import APP, JOB, DeploymentError, LocalFederation
-from fedvote.engines.flower.processes import ENDS
+from fedvote.engines.flower.processes import end_as_by_interrupt
 from fedvote.runs.config import Config, read
 from fedvote.runs.progress import watch
 from fedvote.runs.sweep import in_order
@@ -40,8 +39,7 @@ def bench(preset: str = "quickstart", set: Sequence[str] = (), rounds: int = 4, 
     configs = {
         method: read(preset, in_order([*SETTINGS, f"method={method}", *set, f"rounds={rounds}"])) for method in METHODS
     }
-    for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
-        signal.signal(number, signal.default_int_handler)
+    end_as_by_interrupt()
     found = {row: idle(rounds) if row == NOTHING else voting(configs[row]) for row in rows}
     return [{"rounds of": row, **medians(each), "each": each} for row, each in found.items()]
 

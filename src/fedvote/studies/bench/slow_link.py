@@ -8,7 +8,6 @@ clients join in the first.
 
 from __future__ import annotations
 
-import signal
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.engines.flower.local_federation import LocalFederation
-from fedvote.engines.flower.processes import ENDS
+from fedvote.engines.flower.processes import end_as_by_interrupt
 from fedvote.runs.config import Config, read
 from fedvote.runs.progress import watch
 from fedvote.runs.sweep import in_order
@@ -54,8 +53,7 @@ def bench(preset: str = "fashion-mnist", set: Sequence[str] = (), rounds: int = 
         row: read(preset, in_order([*SETTINGS, *CONTENDERS[row], *set, f"rounds={rounds}"]))
         for row in chosen(only, CONTENDERS, "slow-link")
     }
-    for number in ENDS:  # treat each of them as Ctrl-C, so that all programs are stopped
-        signal.signal(number, signal.default_int_handler)
+    end_as_by_interrupt()
     return [{"method": row, **summary(each), "each": each} for row, each in ((r, run(c)) for r, c in configs.items())]
 
 

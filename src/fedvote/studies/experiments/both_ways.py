@@ -20,12 +20,12 @@ def both_ways(*targets: float) -> Show:
     """A view: accuracy by all bytes of all clients, up and down; and what reaching each target accuracy took."""
 
     def show(every: Sequence[Runs]) -> View:
-        names = [name_of(runs) for runs in every]
+        names = [runs.cell.name for runs in every]
 
         def one_line(runs: Runs) -> Series:
             xs = [sum(each) / MEGABYTE for each in zip(*(runs.so_far(f"{way}_bytes") for way in WAYS), strict=True)]
             notes = [f"round {index} \N{MIDDLE DOT} {decimal(x)} MB" for index, x in enumerate(xs, start=1)]
-            return line(name_of(runs), names, xs, runs.by_round("accuracy"), notes.__getitem__)
+            return line(runs.cell.name, names, xs, runs.by_round("accuracy"), notes.__getitem__)
 
         lines = tuple(map(one_line, every))
         xs = [point.x for each in lines for point in each.points]
@@ -44,16 +44,12 @@ def both_ways(*targets: float) -> Show:
     return show
 
 
-def name_of(runs: Runs) -> str:
-    return f"{runs.cell.row}, {runs.cell.column}" if runs.cell.column else runs.cell.row
-
-
 def row(runs: Runs, targets: Sequence[float]) -> list[str]:
     up, down = (runs.so_far(f"{way}_bits_per_weight")[-1] / runs.rounds for way in WAYS)
     ends = [spread(runs.last(metric)) for metric in ("accuracy", "accuracy_float")]
     sizes = [reaching(target, runs) for target in targets]
     bits = [decimal(value) for value in (up, down, up + down)]
-    return [name_of(runs), str(runs.rounds), str(len(runs.by_seed)), *ends, *bits, *sizes]
+    return [runs.cell.name, str(runs.rounds), str(len(runs.by_seed)), *ends, *bits, *sizes]
 
 
 def reaching(target: float, runs: Runs) -> str:

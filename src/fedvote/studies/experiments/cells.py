@@ -27,6 +27,11 @@ class Cell:
     column: str = ""
     printed: Mapping[str, float] = field(default_factory=dict, hash=False)  # metric -> the paper's number, in percent
 
+    @property
+    def name(self) -> str:
+        """Its row, and its column if it has one."""
+        return f"{self.row}, {self.column}" if self.column else self.row
+
 
 @dataclass(frozen=True)
 class Runs:

@@ -76,7 +76,7 @@ class Comparison:
             folder = RunFolder(runs / name_of(cell, seed, asked))
             check(folder, config)
             if not is_finished(folder, config):
-                title = f"{number}/{len(planned)} {cell.row} {cell.column}".rstrip() + f", seed {seed}"
+                title = f"{number}/{len(planned)} {cell.name}, seed {seed}"
                 data = load(config.data.name)
                 snapshots = run(config, folder, device=asked.device, resume=True, data=data)
                 for _ in watch(snapshots, config.rounds, folder.metrics_before_resume(), title):
@@ -217,9 +217,8 @@ def unfinished(planned: Sequence[tuple[int, Cell, Config]], asked: Asked, runs: 
         folder = RunFolder(runs / name_of(cell, seed, asked))
         check(folder, config)
         if not is_finished(folder, config):
-            title = f"{cell.row} {cell.column}".rstrip()
             text = to_toml(as_table(config))
-            pending.append(PendingRun(f"{title}, seed {seed}", text, folder.path, asked.device))
+            pending.append(PendingRun(f"{cell.name}, seed {seed}", text, folder.path, asked.device))
     return pending
 
 

@@ -27,10 +27,10 @@ def check_names_kept(cells: Sequence[Cell], wanted: Sequence[Cell], settings: Se
             own = [each for each, _ in map(_key_and_value, cell.settings) if each in different]
             if key == "method" or any(f"{each}.".startswith(f"{key}.") for each in own):
                 raise ConfigError(
-                    f"--set {setting} replaces what sets {_name(cell)!r} apart from other rows or columns: {INSTEAD}"
+                    f"--set {setting} replaces what sets {cell.name!r} apart from other rows or columns: {INSTEAD}"
                 )
             if key in different and (other := _becomes(cell, setting, cells, settings)):
-                raise ConfigError(f"--set {setting} makes {_name(cell)!r} the run of {_name(other)!r}: {INSTEAD}")
+                raise ConfigError(f"--set {setting} makes {cell.name!r} the run of {other.name!r}: {INSTEAD}")
 
 
 def _becomes(cell: Cell, setting: str, cells: Sequence[Cell], settings: Sequence[str]) -> Cell | None:
@@ -52,7 +52,3 @@ def _made(cell: Cell, settings: Sequence[str]) -> Config | None:
     with suppress(ConfigError):
         return config_of(cell.preset, (*cell.settings, *settings))
     return None
-
-
-def _name(cell: Cell) -> str:
-    return f"{cell.row}, {cell.column}" if cell.column else cell.row
