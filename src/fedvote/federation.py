@@ -280,7 +280,7 @@ class Federation:
         """Whether the models are evaluated after a round."""
         return round % self.plan.engine.evaluate_every == 0 or round == self.plan.rounds
 
-    def weights(self, before: State, after: State, counted: list[int]) -> dict[str, Any]:
+    def vote_weights(self, before: State, after: State, counted: list[int]) -> dict[str, Any]:
         """Each client's share in the tally, and why some have none; empty if all are equal and no client is hostile."""
         weights, rule = after.get("vote_weight"), rule_of(self.method)
         if weights is None or (not self.hostile and rule is None):

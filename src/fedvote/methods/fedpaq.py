@@ -30,7 +30,7 @@ from fedvote.codecs.vote_contexts import by_random_number
 from fedvote.core import Batches, Message, State
 from fedvote.errors import ConfigError
 from fedvote.method import AllAtOnce, Merge
-from fedvote.methods.fixed_point import MeanLevel, marked
+from fedvote.methods.fixed_point import MeanLevel, in_codec_type
 from fedvote.methods.rounded_broadcast import RoundedBroadcast
 from fedvote.methods.update import FloatWire, move
 from fedvote.network.network import Network
@@ -125,4 +125,4 @@ def qsgd(x: Tensor, norm: Tensor, levels: int, u: Tensor) -> Tensor:
     # l = floor(.), plus 1 with a probability of the fractional part
     low = scaled.floor()
     up = u < scaled - low
-    return marked(x.sign() * (low + up).clamp_max(levels), levels)
+    return in_codec_type(x.sign() * (low + up).clamp_max(levels), levels)

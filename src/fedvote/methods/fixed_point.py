@@ -19,10 +19,10 @@ from fedvote.method import Merge
 
 def to_levels(x: Tensor, clip: float, levels: int) -> Tensor:
     """The nearest of 2 s + 1 levels."""
-    return marked((x * (levels / clip)).round().clamp(-levels, levels), levels)
+    return in_codec_type((x * (levels / clip)).round().clamp(-levels, levels), levels)
 
 
-def marked(level: Tensor, levels: int) -> Tensor:
+def in_codec_type(level: Tensor, levels: int) -> Tensor:
     """Levels in the codec's type, with a value that it refuses for NaN."""
     dtype = whole_numbers(levels)
     return level.nan_to_num(0).to(dtype).masked_fill_(level.isnan(), torch.iinfo(dtype).min)

@@ -10,7 +10,7 @@ from fedvote.network.network import Network
 TRAINS = "float_trains"  # (F,) in the state if some weights are frozen: whether each float weight trains
 
 
-def marked(network: Network) -> State:
+def mark_in_start(network: Network) -> State:
     """The part of the initial state that tells frozen weights from others; empty if none is frozen."""
     return {} if network.trains is None else {TRAINS: network.trains}
 

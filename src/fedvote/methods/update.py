@@ -15,7 +15,7 @@ from torch import Tensor
 from fedvote.codecs import Float32, FloatChanges, FloatSteps, IfChanged
 from fedvote.core import Batches, Codec, Message, State, Weights
 from fedvote.method import Method
-from fedvote.methods.frozen_weights import TRAINS, mark_of, marked, with_frozen, without_frozen
+from fedvote.methods.frozen_weights import TRAINS, mark_in_start, mark_of, with_frozen, without_frozen
 from fedvote.network.network import Network
 from fedvote.randomness import Key
 from fedvote.training.descent import descend
@@ -70,7 +70,7 @@ class FloatMethod(Method):
     keeps_frozen: ClassVar[bool] = True
 
     def init(self, network: Network, clients: int) -> State:
-        return {"voted": network.start.voted, "float": network.start.floats} | marked(network)
+        return {"voted": network.start.voted, "float": network.start.floats} | mark_in_start(network)
 
     def broadcast(self, state: State) -> Message:
         return {name: state[name] for name in NAMES}

@@ -22,7 +22,7 @@ def results_and_traffic(round: ServerRound, poll: Poll, closed: Closed, quality:
         "downlink_message_bytes": poll.task_bytes,
         "clients": round.cohort,
         "counted": closed.counted,
-        **round.federation.weights(round.before, closed.state, closed.counted),
+        **round.federation.vote_weights(round.before, closed.state, closed.counted),
         **({"measured": closed.measured} if closed.measured else {}),
     }
 

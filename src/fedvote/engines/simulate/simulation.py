@@ -214,7 +214,7 @@ class Simulation:
 
         record = {
             "clients": cohort,
-            **federation.weights(last.state, closed.state, closed.counted),
+            **federation.vote_weights(last.state, closed.state, closed.counted),
             **({"measured": closed.measured} if closed.measured else {}),
             **({"refused": closed.refused} if closed.refused else {}),
         }

@@ -57,7 +57,7 @@ from fedvote.wire import Coding
 
 Votes = Literal["binary", "ternary"]
 SignRounding = Literal["likeliest", "random"]
-Counted = Literal["votes", "changes"]
+Counts = Literal["votes", "changes"]
 ALPHABETS: dict[str, Alphabet] = {"binary": BINARY, "ternary": TERNARY}
 
 
@@ -70,7 +70,7 @@ class FedVote(Method):
     reputation: Reputation = field(default=Uniform(), metadata={"registry": REPUTATIONS})  # rule that weighs ballots
     influence: Influence = field(default=Unbounded(), metadata={"registry": INFLUENCES})  # bounds a round's moves
     privacy: Privacy = field(default=NoNoise(), metadata={"registry": PRIVACIES})  # noise that clients add to votes
-    counts: Counted = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client
+    counts: Counts = "votes"  # as in the paper; or "changes": how far votes depart from those of an untrained client
     p_min: float = 0.001  # soft votes are clipped to [p_min, 1 - p_min]
     grid: int = 4097  # levels of any soft vote that is not a count of equal votes
     levels: int = 0  # of the soft vote that is broadcast: 2 to 256 (arcsine: 50); 0: all of the tally, as in the paper
@@ -215,22 +215,21 @@ class FedVote(Method):
         if "layers" in state and (int(state["layers"].min()) < 1 or int(state["layers"].sum()) != len(votes_D)):
             raise WireError(f"the layers have {state['layers'].tolist()} votes, expected {len(votes_D)} in all")
         return {
-            "deployed": Weights(state["plurality"].float(), state["float"]),
+            "deployed": Weights(votes_D.float(), state["float"]),
             "float": Weights(self.soft(state), state["float"]),
         }
 
     def wire(self, network: Network) -> BallotWire:
-        down = ("float",) if self.train_float or network.given else ()
         return BallotWire(
             network,
             self.alphabet,
-            self.coding == "entropy",
-            down,
-            self._floats,
-            self.soft,
-            self.soft_levels,
-            None if network.given else Start(partial(self.start_level, network), self.grid),
-            self.float_levels if self.train_float else 0,
+            entropy=self.coding == "entropy",
+            floats_down=("float",) if self.train_float or network.given else (),
+            floats_up=self._floats,
+            soft=self.soft,
+            levels=self.soft_levels,
+            start=None if network.given else Start(partial(self.start_level, network), self.grid),
+            float_levels=self.float_levels if self.train_float else 0,
         )
 
     def start_level(self, network: Network) -> Tensor:

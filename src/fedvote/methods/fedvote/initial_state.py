@@ -10,7 +10,7 @@ from torch import Tensor
 from fedvote.core import State
 from fedvote.methods.fedvote.trained_floats import REST
 from fedvote.methods.fedvote.vote_result import TALLIES
-from fedvote.methods.frozen_weights import marked, without_frozen
+from fedvote.methods.frozen_weights import mark_in_start, without_frozen
 from fedvote.network.network import Network
 from fedvote.quantize import THRESHOLD, to_level
 from fedvote.reputation.reputation import MEMORY
@@ -41,7 +41,7 @@ def initial_state(method: FedVote, network: Network, clients: int) -> State:
         state[TALLIES] = torch.zeros(clients + 1, dtype=torch.int32, device=soft_D.device)
     if method.train_float and method.float_levels:
         state[REST] = torch.zeros_like(without_frozen(state["float"], network.trains))
-    state |= marked(network) if method.train_float else {}
+    state |= mark_in_start(network) if method.train_float else {}
     if network.given:
         state[GIVEN] = torch.ones(1, dtype=torch.uint8, device=soft_D.device)
     memory = method.reputation.init(clients)

@@ -142,10 +142,10 @@ def _rounded(method: FedVote, state: State, soft_D: Tensor, every: int, key: Key
     If an earlier round had more or fewer voters, a soft vote that changes have moved lies between the levels of this
     round's votes. It is then rounded at random: a client alone would leave nothing of it but the sign.
     """
-    changes, held = method.counts == "changes", int(state["levels"]) + 1
+    changes, before = method.counts == "changes", int(state["levels"]) + 1
     if method.levels and (method.levels <= every or changes):
         return method.soft_levels.round(soft_D, key), method.levels
-    if changes and held != every and method.grid not in (held, every):
+    if changes and before != every and method.grid not in (before, every):
         return replace(method.soft_levels, number=every, rounding="random", spacing="even").round(soft_D, key), every
     return to_level(soft_D, every), every
 
