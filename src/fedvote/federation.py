@@ -34,7 +34,8 @@ from fedvote.fitting_parts import (
 )
 from fedvote.method import Method
 from fedvote.methods import method_of
-from fedvote.network.deployed import Deployed, bare, count_votes
+from fedvote.network.cost import BITS
+from fedvote.network.deployed import Deployed, bare, count_votes, packing_of
 from fedvote.network.dropout import noise_of
 from fedvote.network.network import Network
 from fedvote.network.round_metrics import judge, success
@@ -179,8 +180,7 @@ class Federation:
         """Every layer with its shape, what happens to it, and its bits; print it."""
         method, network = self.method, self.network
         state = self.start().state
-        values = set(method.models(state)["deployed"].voted.unique().tolist())
-        bits = 1.0 if values <= {-1, 1} else 1.6 if values <= {-1, 0, 1} else 32.0
+        bits = BITS.get(packing_of(method.models(state)["deployed"].voted), 32.0)
         down = {name: value.cpu() for name, value in method.broadcast(state).items()}
         uplink = method.wire(network).up(down, self.key(1, 0))
         return summarise(network, self.plan.seed, uplink, bits, method)

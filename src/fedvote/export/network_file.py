@@ -21,7 +21,7 @@ from fedvote.errors import ConfigError, WireError
 from fedvote.export.network_header import CODECS, DTYPES, About
 from fedvote.federation import Federation
 from fedvote.models import MODELS, make_model
-from fedvote.network.deployed import Deployed, bare, count_votes
+from fedvote.network.deployed import Deployed, bare, count_votes, packing_of
 from fedvote.network.network import Network
 from fedvote.network.start import Start
 from fedvote.registry import check_trust, files_in
@@ -55,7 +55,7 @@ def save_network(
         weights, statistics = federation.calibrated(snapshot)
     else:
         weights = federation.method.models(snapshot.to(torch.device("cpu")).state)["deployed"]
-    packing = _packing(weights.voted)
+    packing = packing_of(weights.voted)
     codec: Codec = CODECS[packing](len(weights.voted))
     tensors = {
         "voted": torch.frombuffer(bytearray(codec.encode(weights.voted)), dtype=torch.uint8),
@@ -175,8 +175,3 @@ def _make(path: Path, about: About, tensors: dict[str, Tensor], trust: bool) -> 
             f"{claimed:,} weights, and the file holds {held:,} at most; get an undamaged file"
         )
     return make_model(about.model, about.shape, len(about.classes))
-
-
-def _packing(voted_D: Tensor) -> str:
-    values = set(voted_D.unique().tolist())
-    return "binary" if values <= {-1, 1} else "ternary" if values <= {-1, 0, 1} else "float32"

@@ -68,9 +68,15 @@ class Deployed(nn.Module):
         return f"the inputs are {given}, expected them as in the training data: {self.dtype} of shape ({shape}); {fix}"
 
 
+def packing_of(voted_D: Tensor) -> str:
+    """How these weights are packed on a device: votes as `binary` or `ternary`, other numbers as `float32`."""
+    values = set(voted_D.unique().tolist())
+    return "binary" if values <= {-1, 1} else "ternary" if values <= {-1, 0, 1} else "float32"
+
+
 def count_votes(voted_D: Tensor) -> int:
     """How many of these weights are votes: all, or none of a float network."""
-    return len(voted_D) if torch.isin(voted_D, voted_D.new_tensor((-1, 0, 1))).all() else 0
+    return 0 if packing_of(voted_D) == "float32" else len(voted_D)
 
 
 def bare(module: nn.Module) -> nn.Module:
