@@ -251,7 +251,7 @@ class Federation:
         batches = draw_batches(train, owned, steps, self.plan.local.batch, keys, drawn)
         batches = dataclasses.replace(batches, rate=self.plan.local.lr_schedule.at(round, rounds), rounds=rounds)
         batches = augmented(batches, self.augment, keys) if self.augment else batches
-        if self.network.dropout:
+        if self.network.trial.dropout:
             noise = noise_of(keys, batches.steps).to(train.y.device)
             batches = dataclasses.replace(batches, noise_KS2=noise)
         hostile = {row: key for row, key in enumerate(keys) if key.client in self.hostile}

@@ -162,7 +162,7 @@ def check_finite(network: Network) -> None:
 def check_gradients(method: Method, network: Network) -> None:
     """Warn of voted weights that cannot train: votes would move them at random."""
     voted = [] if method.float_only else [slot.name for slot in network.voted]
-    if unused := [name for name in voted if name in network.unused]:
+    if unused := [name for name in voted if name in network.trial.unused]:
         warnings.warn(
             f"{some(unused)}: voted on, but without a gradient in a trial run, so votes move it at random: use it "
             "in forward, outside of torch.no_grad, or call requires_grad_(False) on it to keep it",
@@ -170,7 +170,7 @@ def check_gradients(method: Method, network: Network) -> None:
             stacklevel=5,
         )
     # a float weight behind them is zero
-    if (idle := [name for name in voted if name in network.idle]) and not method.trains_float:
+    if (idle := [name for name in voted if name in network.trial.idle]) and not method.trains_float:
         warnings.warn(
             f"{some(idle)} got a gradient of zero in a trial run: {some(network.zero_floats)} starts at zero and does "
             "not train, so nothing before it can learn; set train_float=True, or start from other weights",

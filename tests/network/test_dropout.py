@@ -53,7 +53,7 @@ every_network = pytest.mark.parametrize("make", NETWORKS.values(), ids=list(NETW
 def checked(make: Callable[[], nn.Module]) -> Network:
     network = Network(make(), shape=(6,))
     network.check((6,), 3)
-    assert network.dropout and network.stackable
+    assert network.trial.dropout and network.trial.stackable
     return network
 
 

@@ -72,7 +72,7 @@ def test_statistics_stay_to_the_bit_and_are_in_the_file(tmp_path: Path) -> None:
 
 
 def test_clients_with_kept_statistics_still_train_as_one_stack() -> None:
-    assert fedvote.simulate(frozen(), points(), clients=2).federation.network.stackable
+    assert fedvote.simulate(frozen(), points(), clients=2).federation.network.trial.stackable
 
 
 def kept(network: nn.Module, **options: str) -> set[str]:

@@ -109,7 +109,7 @@ def test_control_flow_that_depends_on_data_trains_client_by_client(
 ) -> None:
     network = Network(Forward(then))
     network.check((4,), 3)
-    assert network.stackable is stackable
+    assert network.trial.stackable is stackable
 
 
 class Reused(nn.Module):

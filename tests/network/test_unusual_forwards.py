@@ -43,7 +43,7 @@ def test_a_layer_that_cannot_be_stacked_trains_client_by_client_without_a_warnin
         warnings.simplefilter("error")
         run = fedvote.simulate(Bag(), points(tokens=True), FedVote(lr=0.1), clients=2, rounds=3, batch=20, device="cpu")
         assert list(run)[-1].record["accuracy"] > 0.6
-    assert not run.federation.network.stackable
+    assert not run.federation.network.trial.stackable
 
 
 @pytest.mark.parametrize("method", [FedVote(lr=0.1), FedAvg(lr=0.03)])
@@ -69,7 +69,7 @@ def test_a_forward_that_keeps_its_features_trains(method: Method, stacked: bool)
 
     run = fedvote.simulate(Features(), points(), method, clients=2, rounds=3, steps=10, batch=20, device="cpu")
     *_, last = run
-    assert run.federation.network.stackable == stacked
+    assert run.federation.network.trial.stackable == stacked
     assert last.record["accuracy"] > 0.4 and fedvote.evaluate(run.deployed(last), points())["accuracy"] > 0.4
 
 
@@ -86,7 +86,7 @@ def stepwise(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def test_a_loss_that_depends_on_its_value_trains_client_by_client() -> None:
     run = fedvote.simulate(mlp(), points(), FedAvg(lr=0.01), loss=stepwise, clients=2, rounds=1, device="cpu")
-    assert not run.federation.network.stackable and len(list(run)) == 1
+    assert not run.federation.network.trial.stackable and len(list(run)) == 1
     assert "this network or its loss cannot run as a stack" in str(run.federation.summary()).replace("\n", " ")
 
 

@@ -33,7 +33,7 @@ from fedvote.network.static_batch_norm import (
     with_recording_norms,
     with_static_norms,
 )
-from fedvote.network.trial import try_out
+from fedvote.network.trial import Trial, try_out
 from fedvote.network.validate import problems, refuse, uncompiled
 from fedvote.network.voted_weights import frozen_weights, votable_weights, without_votable
 from fedvote.randomness import Key
@@ -79,11 +79,7 @@ class Network:
         self._loss = loss
         self._half = False
         self.compiled = False
-        self.stackable = True  # whether many clients can share one call, by vmap
-        self.dropout = False  # whether training draws dropout masks
-        self.unused: frozenset[str] = frozenset()  # parameters without a gradient in the trial
-        self.idle: frozenset[str] = frozenset()  # parameters whose gradient was zero because of `zero_floats`
-        self.alters_input = False  # whether forward changes its input in place
+        self.trial = Trial()
         self._noise: Tensor | None = None  # of the call in progress
         self._operations: dict[torch.Size, int] = {}
         names: Collection[str] | None = voted
@@ -229,15 +225,12 @@ class Network:
 
     def check(self, shape: Sequence[int], classes: int, task: Task = "classification") -> None:
         """Try the network on random inputs: see trial.py."""
-        trial = copy.deepcopy(self)
-        run = try_out(trial, shape, classes, task)
-        self.stackable, self.dropout, self.unused = run.stackable, run.dropout, run.unused
-        self.idle, self.alters_input = run.idle, run.alters_input
+        self.trial = try_out(copy.deepcopy(self), shape, classes, task)
 
     def _run(self, module: nn.Module, tensors: dict[str, Tensor], x_B: Tensor) -> Tensor:
-        keyed = KeyedDropout(self._noise) if self.dropout else nullcontext()
+        keyed = KeyedDropout(self._noise) if self.trial.dropout else nullcontext()
         pools = nullcontext() if torch.is_grad_enabled() or x_B.is_cuda else QuickMaxPool()
-        x_B = x_B.clone() if self.alters_input else x_B
+        x_B = x_B.clone() if self.trial.alters_input else x_B
         with keyed, pools, torch.autocast(x_B.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             y: Tensor = functional_call(module, tensors, (x_B,))
         return y.float() if self._half else y

@@ -147,7 +147,8 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
         )
     if moved := [layer.name for layer in layers if layer.role == MOVED]:
         found.append(f"{some(moved)}: requires_grad is False, but the method moves every weight")
-    if unused := [layer.name for layer in layers if layer.name in network.unused - network.frozen and layer.bits_up]:
+    without_gradient = network.trial.unused - network.frozen
+    if unused := [layer.name for layer in layers if layer.name in without_gradient and layer.bits_up]:
         found.append(
             f"{some(unused)} got no gradient in a trial run, so what clients send of them says nothing: use them in "
             "forward, remove them, or freeze them (requires_grad_(False))"
@@ -167,7 +168,7 @@ def _warnings(network: Network, layers: Sequence[Layer]) -> list[str]:
             "batch norm trains without its scale and shift, as in the paper: model.start=given, in a program "
             'start="given", keeps them'
         )
-    if not network.stackable:
+    if not network.trial.stackable:
         found.append(
             "clients train one at a time, since this network or its loss cannot run as a stack of clients: rounds are "
             "slow"

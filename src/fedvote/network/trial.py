@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,13 @@ MOST = 256  # examples to try
 
 @dataclass(frozen=True)
 class Trial:
-    stackable: bool  # whether a stack of clients can share one call
-    dropout: bool  # whether training draws dropout masks
-    alters_input: bool  # whether forward changes its input in place
-    unused: frozenset[str]  # parameters without a gradient
-    idle: frozenset[str]  # parameters whose gradient is zero because a float weight behind them is
+    """What a network's trial found; the defaults are those of a network that was not tried."""
+
+    stackable: bool = True  # whether a stack of clients can share one call, by vmap
+    dropout: bool = False  # whether training draws dropout masks
+    alters_input: bool = False  # whether forward changes its input in place
+    unused: frozenset[str] = frozenset()  # parameters without a gradient
+    idle: frozenset[str] = frozenset()  # parameters whose gradient is zero because a float weight behind them is
 
 
 def trial_inputs(count: int, shape: Sequence[int]) -> Tensor:
@@ -42,6 +44,33 @@ def trial_inputs(count: int, shape: Sequence[int]) -> Tensor:
 
 def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "classification") -> Trial:
     """Run a copy of a network that nobody else uses. A failure is a ModelError that names the layer."""
+    x = trial_inputs(4, shape).to(network.start.voted.device).view(2, 2, *shape)
+    start, noise = network.start, torch.tensor([[1, 2], [3, 4]], dtype=torch.int32, device=x.device)
+    weights = network._parameters(start.voted, start.floats)
+    parameters = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
+    buffers = {name: buffer.clone() for name, buffer in network._batch.named_buffers()}
+    given = x[0].clone()
+    y, path, dropout = _run(network, parameters, given, shape)
+    check_norms(network, path)
+    check_outputs(y, shape, classes, task)
+    check_buffers(network, buffers)
+    check_repeatable(network, parameters, x[0])
+    network.trial = Trial(dropout=dropout, alters_input=not torch.equal(given, x[0]))
+    targets = torch.zeros(2, 2, classes) if task != "classification" else torch.zeros(2, 2, dtype=torch.int64)
+    gradients = _gradients(y, parameters)
+    unused = frozenset(name for name, gradient in gradients.items() if gradient is None)
+    idle = _idle(network, parameters, gradients, x[0])
+    stackable = _stackable(network, x, targets.to(x.device), noise)
+    return replace(network.trial, stackable=stackable, unused=unused, idle=idle)
+
+
+def _run(
+    network: Network, parameters: dict[str, Tensor], x_B: Tensor, shape: Sequence[int]
+) -> tuple[Any, list[str], bool]:
+    """The outputs for inputs that forward may change, the layers that ran for them, and whether any drops.
+
+    Training is tried first, then evaluation.
+    """
     path: list[str] = []
     inputs: dict[str, Any] = {}  # of the last call of each layer
 
@@ -51,21 +80,15 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
 
     for name, layer in (*network._tracking.named_modules(), *network._batch.named_modules()):
         layer.register_forward_pre_hook(partial(note, name=name))
-    x = trial_inputs(4, shape).to(network.start.voted.device).view(2, 2, *shape)
-    start, noise = network.start, torch.tensor([[1, 2], [3, 4]], dtype=torch.int32, device=x.device)
-    weights = network._parameters(start.voted, start.floats)
-    parameters = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
-    training, evaluating = KeyedDropout(), KeyedDropout()
-    buffers = {name: buffer.clone() for name, buffer in network._batch.named_buffers()}
-    given = x[0].clone()
+    training, evaluating, clean_B = KeyedDropout(), KeyedDropout(), x_B.clone()
     try:
         with training, torch.enable_grad():
-            network.calibrate(start, x[0].clone())
+            network.calibrate(network.start, x_B.clone())
             path.clear()
-            y: Any = functional_call(network._batch, parameters, (given,))
+            y: Any = functional_call(network._batch, parameters, (x_B,))
         with evaluating:
             network._tracking.eval()
-            functional_call(network._tracking, parameters, (x[0].clone(),))
+            functional_call(network._tracking, parameters, (clean_B,))
     except ModelError:
         raise
     except Exception as error:
@@ -79,17 +102,7 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
             "the forward pass calls dropout in evaluation as well, which would make the deployed network random: pass "
             "training=self.training (dropout_p=p if self.training else 0.0 for attention), or use nn.Dropout"
         )
-    check_norms(network, path)
-    check_outputs(y, shape, classes, task)
-    check_buffers(network, buffers)
-    check_repeatable(network, parameters, x[0])
-    network.dropout, network.alters_input = training.active > 0, not torch.equal(given, x[0])
-    targets = torch.zeros(2, 2, classes) if task != "classification" else torch.zeros(2, 2, dtype=torch.int64)
-    gradients = _gradients(y, parameters)
-    unused = frozenset(name for name, gradient in gradients.items() if gradient is None)
-    idle = _idle(network, parameters, gradients, x[0])
-    stackable = _stackable(network, x, targets.to(x.device), noise)
-    return Trial(stackable, network.dropout, network.alters_input, unused, idle)
+    return y, path, training.active > 0
 
 
 def _idle(

@@ -43,7 +43,7 @@ def descend(
     """
     if not batches.steps:
         return [rows.clone() for rows in start]
-    if start[0].is_cuda and network.stackable:
+    if start[0].is_cuda and network.trial.stackable:
         from fedvote.training.replay import replay_for  # needs a GPU
 
         replay = replay_for(method, network, start, batches, same_rate=not rates or len(start) == 1)
@@ -57,7 +57,7 @@ def descend(
 def loss_of(method: Method, network: Network) -> Loss:
     """One client's loss: (*weights, x_B, y_B), and then the bits of its dropout, if the network has dropout."""
     objective = partial(method.objective, network)
-    if not network.dropout:
+    if not network.trial.dropout:
         return objective
 
     def dropped(*arguments: Any) -> Tensor:
@@ -83,7 +83,7 @@ def parts_of(method: Method, network: Network, start: Sequence[Tensor]) -> Seque
 def is_small(network: Network, x_B: Tensor) -> bool:
     """Whether one client's step is too little work for a call of its own, and clients can share one."""
     limit = SMALL_COMPILED if network.compiled and x_B.is_cuda else SMALL
-    return network.stackable and network.operations(x_B) < limit
+    return network.trial.stackable and network.operations(x_B) < limit
 
 
 def _empty_like(start: Sequence[Tensor]) -> list[Tensor]:
