@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fedvote.core import Dataset, Examples
+from fedvote.core import Dataset, Examples, Message, State
 from fedvote.data.augment import Augmentation
 from fedvote.engines.simulate.broadcast import broadcast, holders_after
 from fedvote.engines.simulate.chunks import Chunks
@@ -170,39 +170,15 @@ class Simulation:
         self, last: Snapshot, network: Network, train: Examples, chunks: Chunks, ahead: DrawAhead
     ) -> tuple[Snapshot, Callable[[], dict[str, float]]]:
         """The next snapshot, and a function that counts the round's bytes; counting may take longer."""
-        federation, key = self.federation, self.federation.key(last.round + 1)
-        secure = federation.plan.secure
-        round = Round(federation.method, network, key, secure.sums_alone, federation.plan.federation.kept_broadcasts)
-        carry = CARRIERS[federation.plan.engine.wire]
-        orders = ahead.of(key.round)
-        cohort = list(orders)
+        federation, plan = self.federation, self.federation.plan
+        key = federation.key(last.round + 1)
+        round = Round(federation.method, network, key, plan.secure.sums_alone, plan.federation.kept_broadcasts)
+        cohort = list(ahead.of(key.round))
         holders = holders_after(last.round, last.state, last.record, cohort)
-        down, downlink_bytes = broadcast(round, last.state, cohort, holders, carry)
-        memory = {name: values.clone() for name, values in last.memory.items()}
-        deliveries: dict[int, Delivery] = {}
-
-        def send(outgoing: Outgoing) -> None:
-            clients = [header.client for header in outgoing.headers]
-            deliveries.update(zip(clients, carry(outgoing), strict=True))
-
-        def turn(clients: Sequence[int], idle: bool = False) -> None:
-            keys = [federation.key(key.round, client) for client in clients]
-            if secure.rounds_privately(between_machines=False):
-                keys = [private(key) for key in keys]
-            own = {name: values[clients] for name, values in memory.items()}
-            outgoing, own = round.train(down, federation.batches(train, keys, idle, orders), own, keys)
-            ahead.prepare(key.round + 1)  # a GPU may still be busy with the training
-            send(outgoing)
-            for name, values in own.items():
-                memory[name][clients] = values
-
-        idle = self.idle(cohort)
-        chunks.each([client for client in cohort if client not in idle], network, turn)
-        chunks.each(idle, network, partial(turn, idle=True))
-        if forged := round.tamper(federation.plan.attack, down, deliveries, federation.hostile):
-            send(forged)
-        if isinstance(secure, SecureTally):
-            closed, sent = close_unseen(federation, secure, round, last.state, deliveries)
+        down, downlink_bytes = broadcast(round, last.state, cohort, holders, CARRIERS[plan.engine.wire])
+        deliveries, memory = self._answers(round, down, last.memory, train, chunks, ahead)
+        if isinstance(plan.secure, SecureTally):
+            closed, sent = close_unseen(federation, plan.secure, round, last.state, deliveries)
         else:
             closed, sent = round.close(last.state, deliveries), None
 
@@ -219,6 +195,36 @@ class Simulation:
             **({"refused": closed.refused} if closed.refused else {}),
         }
         return Snapshot(key.round, closed.state, memory, record), count_bytes
+
+    def _answers(
+        self, round: Round, down: Message, memory: State, train: Examples, chunks: Chunks, ahead: DrawAhead
+    ) -> tuple[dict[int, Delivery], State]:
+        """Train the cohort; the message of each client, forged ones included, and the clients' new memories."""
+        federation, carry = self.federation, CARRIERS[self.federation.plan.engine.wire]
+        orders, memory = ahead.of(round.key.round), {name: values.clone() for name, values in memory.items()}
+        deliveries: dict[int, Delivery] = {}
+
+        def send(outgoing: Outgoing) -> None:
+            clients = [header.client for header in outgoing.headers]
+            deliveries.update(zip(clients, carry(outgoing), strict=True))
+
+        def turn(clients: Sequence[int], idle: bool = False) -> None:
+            keys = [round.key.of(client) for client in clients]
+            if federation.plan.secure.rounds_privately(between_machines=False):
+                keys = [private(key) for key in keys]
+            own = {name: values[clients] for name, values in memory.items()}
+            outgoing, own = round.train(down, federation.batches(train, keys, idle, orders), own, keys)
+            ahead.prepare(round.key.round + 1)  # a GPU may still be busy with the training
+            send(outgoing)
+            for name, values in own.items():
+                memory[name][clients] = values
+
+        idle = self.idle(list(orders))
+        chunks.each([client for client in orders if client not in idle], round.network, turn)
+        chunks.each(idle, round.network, partial(turn, idle=True))
+        if forged := round.tamper(federation.plan.attack, down, deliveries, federation.hostile):
+            send(forged)
+        return deliveries, memory
 
     def idle(self, cohort: Sequence[int]) -> list[int]:
         """Attackers that need not train: they make their messages from the messages of others."""
