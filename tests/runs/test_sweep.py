@@ -14,7 +14,8 @@ from fedvote.errors import ConfigError
 from fedvote.runs.config import read
 from fedvote.runs.own_files import digest
 from fedvote.runs.progress import traffic_text
-from fedvote.runs.sweep import GRIDS, Point, at_the_edge, best, best_of_each, means, points, save, sweep
+from fedvote.runs.sweep import GRIDS, Point, points, sweep
+from fedvote.runs.sweep_results import at_the_edge, best, best_of_each, means, save
 from tests.own_code import edit
 
 PLAIN, VALIDATED = read("quickstart"), read("quickstart", ["data.validation=0.1"])

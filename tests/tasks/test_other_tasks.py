@@ -26,7 +26,8 @@ from fedvote.runs.config import Config
 from fedvote.runs.experiment import federation
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.simulated_run import run
-from fedvote.runs.sweep import Point, best
+from fedvote.runs.sweep import Point
+from fedvote.runs.sweep_results import best
 from tests.engines.flower import grid
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

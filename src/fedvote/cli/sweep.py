@@ -23,8 +23,9 @@ def sweep(
 ) -> None:
     """Run one configuration with many values and find the best; the same command resumes it."""
     from fedvote.report import write_report
-    from fedvote.runs.sweep import TABLE, at_the_edge, best, best_of_each, means, save
+    from fedvote.runs.sweep import TABLE
     from fedvote.runs.sweep import sweep as run_sweep
+    from fedvote.runs.sweep_results import at_the_edge, best, best_of_each, means, save
 
     folder = out or Path("runs") / f"sweep-{Path(source).stem}"
     done = []

@@ -56,6 +56,11 @@ def apply(table: Table, setting: str) -> None:
         table[last] = value
 
 
+def in_order(settings: Sequence[str]) -> list[str]:
+    """Sort settings so that a part's name comes before the part's keys."""
+    return sorted(settings, key=lambda setting: setting.partition("=")[0].count("."))
+
+
 def check_order(settings: Sequence[str]) -> None:
     """Refuse a part's name after a setting of that part: it would undo the setting."""
     for at, setting in enumerate(settings):

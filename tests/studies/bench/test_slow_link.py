@@ -10,7 +10,7 @@ import pytest
 
 from fedvote.errors import ConfigError
 from fedvote.runs.config import read
-from fedvote.runs.sweep import in_order
+from fedvote.runs.toml_tables import in_order
 from fedvote.studies.bench.counting_proxy import CountingProxy
 from fedvote.studies.bench.slow_link import CONTENDERS, SETTINGS, bench, summary
 

@@ -11,7 +11,7 @@ from fedvote.methods import FedVote, FetchSGD
 from fedvote.network.cost import PICOJOULES_ADD, PICOJOULES_MULTIPLY
 from fedvote.quantize import Tanh
 from fedvote.runs.config import Config, read
-from fedvote.runs.sweep import in_order
+from fedvote.runs.toml_tables import in_order
 from fedvote.studies.experiments import EXPERIMENTS, Asked
 
 PARTITIONS = {"iid": "i.i.d.", "dirichlet": "non-i.i.d."}

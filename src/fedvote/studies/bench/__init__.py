@@ -73,8 +73,7 @@ def configuration(measure: partial[Rows]) -> dict[str, Any]:
     A benchmark's own settings for a preset are SETTINGS in its file. Keys that a row's name stands for are the row's.
     """
     from fedvote.runs.config import read
-    from fedvote.runs.sweep import in_order
-    from fedvote.runs.toml_tables import as_table
+    from fedvote.runs.toml_tables import as_table, in_order
 
     called = inspect.signature(measure.func).bind_partial(**measure.keywords)
     called.apply_defaults()

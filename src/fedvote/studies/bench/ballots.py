@@ -19,7 +19,7 @@ from fedvote.quantize import round_by_shared_random
 from fedvote.randomness import Key
 from fedvote.runs.config import read
 from fedvote.runs.experiment import federation
-from fedvote.runs.sweep import in_order
+from fedvote.runs.toml_tables import in_order
 from fedvote.system.device import repeatable
 
 MOVED = 0.18  # standard deviation of a latent weight's change in a drawn turn: binary ballots of 0.13 bits, as VGG-7's

@@ -19,8 +19,7 @@ from fedvote.engines.flower.local_federation import APP, JOB, DeploymentError, L
 from fedvote.engines.flower.processes import end_as_by_interrupt
 from fedvote.runs.config import Config, read
 from fedvote.runs.progress import watch
-from fedvote.runs.sweep import in_order
-from fedvote.runs.toml_tables import as_table, to_toml
+from fedvote.runs.toml_tables import as_table, in_order, to_toml
 from fedvote.studies.bench.counting_proxy import CountingProxy
 from fedvote.studies.rows import Rows, chosen
 

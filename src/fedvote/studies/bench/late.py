@@ -16,7 +16,7 @@ from fedvote.rounds import BallotBox, Round
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import read
 from fedvote.runs.experiment import federation
-from fedvote.runs.sweep import in_order
+from fedvote.runs.toml_tables import in_order
 from fedvote.studies.rows import Rows, chosen
 from fedvote.system.device import repeatable
 from fedvote.wire import stacked, weigh

@@ -19,7 +19,7 @@ from fedvote.engines.flower.local_federation import node_name
 from fedvote.engines.flower.processes import descendants
 from fedvote.runs.config import read
 from fedvote.runs.progress import watch
-from fedvote.runs.sweep import in_order
+from fedvote.runs.toml_tables import in_order
 from fedvote.studies.bench.flower import NODES, SETTINGS, TRAINING, federation
 from fedvote.studies.rows import Rows, chosen
 

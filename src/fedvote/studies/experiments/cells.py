@@ -11,7 +11,7 @@ from typing import Any
 
 from fedvote.plan import Computation, FlowerOptions
 from fedvote.runs.config import Config, read
-from fedvote.runs.sweep import in_order
+from fedvote.runs.toml_tables import in_order
 
 Record = Mapping[str, Any]
 """One round's line of metrics.jsonl."""
