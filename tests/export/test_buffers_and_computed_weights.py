@@ -128,5 +128,5 @@ def test_what_is_no_path_or_no_module_is_refused_by_name(tmp_path: Path) -> None
     path, _ = saved(Fourier(), tmp_path, fedvote.FedAvg())
     with pytest.raises(fedvote.ConfigError, match="got a Fourier, expected the path of a run folder"):
         fedvote.load_network(Fourier(), path)  # type: ignore[arg-type]
-    with pytest.raises(fedvote.ConfigError, match="module is the class Fourier, expected an nn.Module"):
+    with pytest.raises(fedvote.ConfigError, match=r"module is the class Fourier, expected an nn\.Module"):
         fedvote.load_network(path, Fourier)  # type: ignore[arg-type]

@@ -114,10 +114,10 @@ def load_network(
             "find out by running it: name the layers that stay float (keep_float)"
         )
     starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
-    votes = names is None and about.packing != "float32"  # else a network that only float methods train will do, too
+    votable = names is None and about.packing != "float32"  # else a network that only float methods train will do, too
     with _errors_named(path):
         either = [
-            Network(module, keep_float=keep_float, start=each, shape=about.shape, votes=votes, voted=names)
+            Network(module, keep_float=keep_float, start=each, shape=about.shape, votes=votable, voted=names)
             for each in starts
         ]
     network = either[about.layers == either[1].layout.hex()]
@@ -133,8 +133,8 @@ def load_network(
     if found != (network.layout.hex(), (network.F,), norms) or not same_buffers:
         raise ConfigError(
             f"{path} is of another network than {'the module given' if module_given else about.model}: it has "
-            f"{len(floats)} float weights, {len(statistics)} batch-norm statistics and {len(buffers)} other buffers, "
-            f"expected {network.F}, {len(norms)} and {len(network.constants)}; use the layer names and shapes and the "
+            f"{len(floats)} float weights and {len(statistics | buffers)} batch-norm statistics and other buffers, "
+            f"expected {network.F} and {len(norms | network.constants)}; use the layer names and shapes and the "
             "keep_float of training"
         )
     with _errors_named(path):
