@@ -14,11 +14,19 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fedvote.core import Dataset, Examples, Task
-from fedvote.errors import ModelError, reason
+from fedvote.errors import Doubt, ModelError, reason
 from fedvote.network.dropout import KeyedDropout
-from fedvote.network.trial_checks import advice, check_buffers, check_norms, check_outputs, check_repeatable
+from fedvote.network.trial_checks import (
+    advice,
+    check_answers,
+    check_buffers,
+    check_norms,
+    check_outputs,
+    check_repeatable,
+)
 from fedvote.network.voted_weights import trial_inputs
 from fedvote.randomness import Key
+from fedvote.tasks.losses import BCE
 
 if TYPE_CHECKING:
     from fedvote.network.network import Network
@@ -61,7 +69,7 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
             y: Any = functional_call(network._batch, parameters, (given,))
         with evaluating:
             network._tracking.eval()
-            functional_call(network._tracking, parameters, (x[0].clone(),))
+            answers: Any = functional_call(network._tracking, parameters, (x[0].clone(),))
     except ModelError:
         raise
     except Exception as error:
@@ -77,6 +85,13 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
         )
     check_norms(network, path)
     check_outputs(y, shape, classes, task)
+    check_answers(network, parameters, answers, y, x[0])
+    if isinstance(network._loss, BCE) and type(y.grad_fn).__name__.startswith("Sigmoid"):
+        warnings.warn(
+            "the network ends in a sigmoid, but bce and its metrics expect the numbers before it: leave it out",
+            Doubt,
+            stacklevel=5,
+        )
     check_buffers(network, buffers)
     check_repeatable(network, parameters, x[0])
     network.dropout, network.alters_input = training.active > 0, not torch.equal(given, x[0])
@@ -110,7 +125,8 @@ def _gradients(y: Tensor, parameters: Mapping[str, Tensor]) -> dict[str, Tensor 
     """The gradient of each parameter, for outputs that are weighed at random: the sum of a softmax has none."""
     weights = torch.randn(y.shape, generator=Key(0).torch("trial weights")).to(y.device)
     try:
-        found = torch.autograd.grad((y * weights).sum(), list(parameters.values()), allow_unused=True)
+        with torch.enable_grad():  # the caller may have turned it off
+            found = torch.autograd.grad((y * weights).sum(), list(parameters.values()), allow_unused=True)
     except Exception as error:
         raise ModelError(
             f"the network's gradient cannot be computed ({reason(error)}): call its layers without "
