@@ -38,9 +38,7 @@ class Changed(nn.Module):
 
 
 def simulated(network: nn.Module) -> fedvote.Simulation:
-    return fedvote.simulate(
-        network, points(), FedAvg(), clients=2, rounds=1, steps=1, batch=20, device="cpu", **options
-    )
+    return fedvote.simulate(network, points(), FedAvg(), clients=2, rounds=1, steps=1, batch=20, device="cpu")
 
 
 @pytest.mark.parametrize("kind", ["squeeze", "own batch norm", "pairs"])

@@ -85,7 +85,6 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
         )
     check_norms(network, path)
     check_outputs(y, shape, classes, task)
-    check_answers(network, parameters, answers, y, x[0])
     if isinstance(network._loss, BCE) and type(y.grad_fn).__name__.startswith("Sigmoid"):
         warnings.warn(
             "the network ends in a sigmoid, but bce and its metrics expect the numbers before it: leave it out",
@@ -94,6 +93,7 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
         )
     check_buffers(network, buffers)
     check_repeatable(network, parameters, x[0])
+    check_answers(network, parameters, answers, y, x[0])
     network.dropout, network.alters_input = training.active > 0, not torch.equal(given, x[0])
     targets = torch.zeros(2, 2, classes) if task != "classification" else torch.zeros(2, 2, dtype=torch.int64)
     gradients = _gradients(y, parameters)
