@@ -68,7 +68,7 @@ def check_fit(plan: Plan, method: Method, network: Network, data: Dataset) -> No
     check_head(method, network, data)
     check_poison(plan.attack, data)
     plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
-    check_batches(plan, network)
+    check_batches(plan, network, data)
 
 
 def check_attack(attack: Attack, method: Method, network: Network) -> None:
@@ -250,11 +250,15 @@ def check_frozen(method: Method, network: Network) -> None:
         )
 
 
-def check_batches(plan: Plan, network: Network) -> None:
+def check_batches(plan: Plan, network: Network, data: Dataset) -> None:
     sizes = {"batch": plan.local.batch, "test_batch": plan.engine.test_batch, "calibrate_on": plan.engine.calibrate_on}
     for name, size in sizes.items() if network.norms else ():
         if size < 2:
             raise ConfigError(f"{name} is 1, expected 2 or more: the network's batch norm needs several inputs")
+    if network.norms and len(data.train) == 1:
+        raise ConfigError(
+            f"{data.name} has one training example, expected 2 or more: the network's batch norm needs several inputs"
+        )
 
 
 def check_owned(given: Sequence[Any], clients: int, examples: int) -> list[Tensor]:

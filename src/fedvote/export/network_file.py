@@ -31,6 +31,7 @@ from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.system.tensor_file import save_tensors
 
 STATISTICS = "statistics/"
+BUFFERS = "buffers/"  # that are not batch norms'
 LARGEST_TRIAL = 2**18  # numbers in an input that an unknown file may have a network run on
 WEIGHTS_A_BYTE = 8  # at most, in any packing
 
@@ -61,6 +62,7 @@ def save_network(
         "voted": torch.frombuffer(bytearray(codec.encode(weights.voted)), dtype=torch.uint8),
         "float": weights.floats,
         **{STATISTICS + name: value for name, value in (statistics | federation.network.kept_statistics).items()},
+        **{BUFFERS + name: _apart(value) for name, value in federation.network.constants.items()},
     }
     train = federation.data.train
     about = About(
@@ -74,6 +76,7 @@ def save_network(
         model=model.name if model else None,
         keep_float=model.keep_float if model else None,
         voted=[slot.name for slot in federation.network.voted],
+        seed=federation.plan.seed,
     )
     path = Path(folder) / NETWORK
     save_tensors(path, tensors, {"about": about.text})
@@ -90,6 +93,10 @@ def load_network(
     trust: run the FILE.py that the file names, to build a network from FILE.py:NAME. Otherwise that is built only if
     this process has run the FILE.py before: no file can make this run its author's code
     """
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"got {contracts.kind(path)}, expected the path of a run folder or of its {NETWORK}")
+    if module is not None and not isinstance(module, nn.Module):
+        raise ConfigError(f"module is {contracts.kind(module)}, expected an nn.Module: the network before training")
     if not Path(path).exists():
         raise ConfigError(f"there is no {path}, expected a run folder or its {NETWORK}")
     path = Path(path) / NETWORK if Path(path).is_dir() else Path(path)
@@ -107,23 +114,32 @@ def load_network(
             "find out by running it: name the layers that stay float (keep_float)"
         )
     starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
+    votable = names is None and about.packing != "float32"  # else a network that only float methods train will do, too
     with _errors_named(path):
-        either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=names) for each in starts]
+        either = [
+            Network(module, keep_float=keep_float, start=each, shape=about.shape, votes=votable, voted=names)
+            for each in starts
+        ]
     network = either[about.layers == either[1].layout.hex()]
     floats = tensors.pop("float")
     voted_bytes = tensors.pop("voted").numpy().tobytes()
-    statistics = {name.removeprefix(STATISTICS): tensor for name, tensor in tensors.items()}
-    found = about.layers, floats.shape, {name: tensor.shape for name, tensor in statistics.items()}
-    norms = network.norms | {name: tensor.shape for name, tensor in network.kept_statistics.items()}
-    if found != (network.layout.hex(), (network.F,), norms):
+    statistics, buffers = (
+        {name.removeprefix(kind): tensor for name, tensor in tensors.items() if name.startswith(kind)}
+        for kind in (STATISTICS, BUFFERS)
+    )
+    found = about.layers, floats.shape, _shapes(statistics)
+    norms = network.norms | _shapes(network.kept_statistics)
+    same_buffers = not buffers or _shapes(buffers) == _shapes(network.constants)  # earlier files have none
+    if found != (network.layout.hex(), (network.F,), norms) or not same_buffers:
         raise ConfigError(
             f"{path} is of another network than {'the module given' if module_given else about.model}: it has "
-            f"{len(floats)} float weights and {len(statistics)} batch-norm statistics, expected {network.F} and "
-            f"{len(norms)}; use the layer names and shapes and the keep_float of training"
+            f"{len(floats)} float weights and {len(statistics | buffers)} batch-norm statistics and other buffers, "
+            f"expected {network.F} and {len(norms | network.constants)}; use the layer names and shapes and the "
+            "keep_float of training"
         )
     with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
-    ready = network.module(Weights(voted, floats), statistics)
+    ready = network.module(Weights(voted, floats), statistics | buffers)
     dtype, votes = DTYPES[about.dtype], count_votes(voted)
     made = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
     return made.eval().requires_grad_(False)
@@ -146,11 +162,15 @@ def _read(path: Path) -> tuple[About, dict[str, Tensor]]:
     with safe_open(path, "pt") as file:
         about = About.read(file.metadata()["about"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    tensors = {name: tensors[name] for name in tensors if name in ("voted", "float") or name.startswith(STATISTICS)}
+    tensors = {
+        name: tensors[name] for name in tensors if name in ("voted", "float") or name.startswith((STATISTICS, BUFFERS))
+    }
     for name, kind in (("voted", torch.uint8), ("float", torch.float32)):
         if (tensor := tensors[name]).ndim != 1 or tensor.dtype != kind:
             raise ValueError(f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}, expected a row of {kind}")
     for name, tensor in tensors.items():
+        if name.startswith(BUFFERS):  # such as a mask of minus infinity
+            continue
         if not tensor.isfinite().all() or (name.endswith("var") and (tensor < 0).any()):
             raise ValueError(f"{name} has values that are not finite, or variances below 0")
     return about, tensors
@@ -163,7 +183,7 @@ def _make(path: Path, about: About, tensors: dict[str, Tensor], trust: bool) -> 
     if about.model not in MODELS:
         if not trust:
             check_trust(path, files_in(about.model))
-        return make_model(about.model, about.shape, len(about.classes))
+        return make_model(about.model, about.shape, len(about.classes), about.seed)
     with torch.device("meta"):  # shapes without memory: the file may claim inputs of any size
         claimed = sum(
             weight.numel() for weight in make_model(about.model, about.shape, len(about.classes)).parameters()
@@ -175,3 +195,12 @@ def _make(path: Path, about: About, tensors: dict[str, Tensor], trust: bool) -> 
             f"{claimed:,} weights, and the file holds {held:,} at most; get an undamaged file"
         )
     return make_model(about.model, about.shape, len(about.classes))
+
+
+def _shapes(tensors: State) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+def _apart(value: Tensor) -> Tensor:
+    """A copy with memory of its own, as safetensors needs it."""
+    return value.clone(memory_format=torch.contiguous_format)

@@ -36,6 +36,7 @@ class About:
     model: str | None  # name of the network; None: it has none
     keep_float: Sequence[str] | None
     voted: Sequence[str] | None = None  # names of the voted weights; None: as keep_float has it
+    seed: int = 0  # of the random numbers that the function which makes the network draws
 
     @property
     def text(self) -> str:
@@ -45,7 +46,7 @@ class About:
     def read(cls, text: str) -> About:
         """Parse the header. A wrong one raises a KeyError, TypeError or ValueError."""
         table = json.loads(text)
-        table = {"voted": None} | table  # earlier files have no such field
+        table = {"voted": None, "seed": 0} | table  # earlier files have no such fields
         about = cls(**{field.name: table[field.name] for field in dataclasses.fields(cls)})
         for name, (is_valid, expected) in EXPECTED.items():
             if not is_valid(value := getattr(about, name)):
@@ -79,5 +80,6 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "model": (lambda value: value is None or _string(value), "a name"),
     "keep_float": (lambda value: value is None or _list_of(str)(value), "a list of names"),
     "voted": (lambda value: value is None or _list_of(str)(value), "a list of names"),
+    "seed": (lambda value: type(value) is int, "a whole number"),
 }
 """For each field, the check of a value and its description."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import nn
 
 from fedvote import contracts
@@ -15,6 +16,7 @@ from fedvote.models.resnet20 import resnet20
 from fedvote.models.small_cnn import small_cnn
 from fedvote.models.vgg7 import vgg7
 from fedvote.models.wide_resnet import wrn20_4
+from fedvote.randomness import Key
 from fedvote.registry import find
 
 MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
@@ -28,11 +30,16 @@ MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
 }
 
 
-def make_model(name: str, shape: Sequence[int], classes: int) -> nn.Module:
-    """The network of this name, or a user's own from FILE.py:NAME, for inputs of this shape."""
+def make_model(name: str, shape: Sequence[int], classes: int, seed: int = 0) -> nn.Module:
+    """The network of this name, or a user's own from FILE.py:NAME, for inputs of this shape.
+
+    `seed`: of the random numbers that the function draws, such as a random buffer: the same on all machines.
+    """
     make = find(MODELS, name, "model")
     try:
-        module = make(tuple(shape), classes)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(Key(seed).number("model"))
+            module = make(tuple(shape), classes)
     except Exception as error:
         raise ConfigError(
             f"model {name!r} could not be made for inputs of shape {tuple(shape)} and {classes} classes "

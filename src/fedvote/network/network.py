@@ -157,11 +157,12 @@ class Network:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Eight bytes: a hash of the names and shapes of all layers, and of the statistics that batch norms keep.
+        """Eight bytes: a hash of the names and shapes of all layers, of the statistics that batch norms keep, and of
+        other buffers.
 
-        No message has these statistics, so all machines have to have the same.
+        No message has these tensors, so all machines have to have the same.
         """
-        return fingerprint_of((*self.voted, *self.floats), self.kept_statistics)
+        return fingerprint_of((*self.voted, *self.floats), self.kept_statistics | self.constants)
 
     @property
     def layout(self) -> bytes:
@@ -177,6 +178,12 @@ class Network:
     def kept_statistics(self) -> dict[str, Tensor]:
         """The running statistics that batch norms keep as the user gave them."""
         return self._statistics(kept=True)
+
+    @property
+    def constants(self) -> dict[str, Tensor]:
+        """The buffers of a state dict that are not batch norms': the user gave them, and no round changes them."""
+        saved = self._tracking.state_dict().keys() - norm_statistics(batch_norms(self._tracking)).keys()
+        return {name: buffer for name, buffer in self._tracking.named_buffers() if name in saved}
 
     def standardise(self, voted_D: Tensor) -> Tensor:
         """Divide each layer's weights by their standard deviation."""

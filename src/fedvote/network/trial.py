@@ -14,10 +14,18 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fedvote.core import Dataset, Examples, Task
-from fedvote.errors import ModelError, reason
+from fedvote.errors import Doubt, ModelError, reason
 from fedvote.network.dropout import KeyedDropout
-from fedvote.network.trial_checks import advice, check_buffers, check_norms, check_outputs, check_repeatable
+from fedvote.network.trial_checks import (
+    advice,
+    check_answers,
+    check_buffers,
+    check_norms,
+    check_outputs,
+    check_repeatable,
+)
 from fedvote.randomness import Key
+from fedvote.tasks.losses import BCE
 
 if TYPE_CHECKING:
     from fedvote.network.network import Network
@@ -50,11 +58,18 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
     parameters = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
     buffers = {name: buffer.clone() for name, buffer in network._batch.named_buffers()}
     given = x[0].clone()
-    y, path, dropout = _run(network, parameters, given, shape)
+    y, answers, path, dropout = _run(network, parameters, given, shape)
     check_norms(network, path)
     check_outputs(y, shape, classes, task)
+    if isinstance(network._loss, BCE) and type(y.grad_fn).__name__.startswith("Sigmoid"):
+        warnings.warn(
+            "the network ends in a sigmoid, but bce and its metrics expect the numbers before it: leave it out",
+            Doubt,
+            stacklevel=5,
+        )
     check_buffers(network, buffers)
     check_repeatable(network, parameters, x[0])
+    check_answers(network, parameters, answers, y, x[0])
     network.trial = Trial(dropout=dropout, alters_input=not torch.equal(given, x[0]))
     targets = torch.zeros(2, 2, classes) if task != "classification" else torch.zeros(2, 2, dtype=torch.int64)
     gradients = _gradients(y, parameters)
@@ -66,10 +81,10 @@ def try_out(network: Network, shape: Sequence[int], classes: int, task: Task = "
 
 def _run(
     network: Network, parameters: dict[str, Tensor], x_B: Tensor, shape: Sequence[int]
-) -> tuple[Any, list[str], bool]:
-    """The outputs for inputs that forward may change, the layers that ran for them, and whether any drops.
+) -> tuple[Any, Any, list[str], bool]:
+    """The outputs in training and in evaluation, the layers that ran, and whether any drops.
 
-    Training is tried first, then evaluation.
+    Forward may change the inputs.
     """
     path: list[str] = []
     inputs: dict[str, Any] = {}  # of the last call of each layer
@@ -88,7 +103,7 @@ def _run(
             y: Any = functional_call(network._batch, parameters, (x_B,))
         with evaluating:
             network._tracking.eval()
-            functional_call(network._tracking, parameters, (clean_B,))
+            answers: Any = functional_call(network._tracking, parameters, (clean_B,))
     except ModelError:
         raise
     except Exception as error:
@@ -102,7 +117,7 @@ def _run(
             "the forward pass calls dropout in evaluation as well, which would make the deployed network random: pass "
             "training=self.training (dropout_p=p if self.training else 0.0 for attention), or use nn.Dropout"
         )
-    return y, path, training.active > 0
+    return y, answers, path, training.active > 0
 
 
 def _idle(
@@ -127,7 +142,8 @@ def _gradients(y: Tensor, parameters: Mapping[str, Tensor]) -> dict[str, Tensor 
     """The gradient of each parameter, for outputs that are weighed at random: the sum of a softmax has none."""
     weights = torch.randn(y.shape, generator=Key(0).torch("trial weights")).to(y.device)
     try:
-        found = torch.autograd.grad((y * weights).sum(), list(parameters.values()), allow_unused=True)
+        with torch.enable_grad():  # the caller may have turned it off
+            found = torch.autograd.grad((y * weights).sum(), list(parameters.values()), allow_unused=True)
     except Exception as error:
         raise ModelError(
             f"the network's gradient cannot be computed ({reason(error)}): call its layers without "

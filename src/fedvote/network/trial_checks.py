@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from fedvote import contracts
 from fedvote.core import Task
-from fedvote.errors import ModelError
+from fedvote.errors import Doubt, ModelError, reason
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.static_batch_norm import StaticBatchNorm
 
@@ -113,8 +114,38 @@ def check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> Non
             f"the network gives outputs of shape {tuple(y.shape[1:])} for one input of shape {tuple(shape)}, "
             f"but the data has {classes} {one if classes == 1 else several}: expected ({classes},); {fix}"
         )
+    if torch.is_inference_mode_enabled():
+        raise ModelError("torch.inference_mode is on, in which nothing can train: call simulate outside of it")
     if not y.requires_grad:
         raise ModelError(
             "the network's output has no gradient, so nothing can train: forward detaches it, as .detach(), .data, "
             "torch.no_grad and argmax do; return the outputs of the last layer"
+        )
+
+
+def check_answers(network: Network, parameters: Mapping[str, Tensor], answers: Any, y: Tensor, x_B: Tensor) -> None:
+    """Refuse outputs of another kind in evaluation; warn if an input alone gets another answer than in a batch.
+
+    `answers`: in evaluation; `y`: in training.
+    """
+    if not isinstance(answers, Tensor) or answers.shape != y.shape or not answers.is_floating_point():
+        found = contracts.form(answers) if isinstance(answers, Tensor) else contracts.kind(answers)
+        raise ModelError(
+            f"the network gives {found} in evaluation, but {contracts.form(y)} in training: expected the same kind of "
+            "outputs; return those of the last layer, whatever self.training is"
+        )
+    why = "they differ"
+    try:
+        with torch.no_grad(), KeyedDropout():
+            alone = torch.cat([functional_call(network._tracking, dict(parameters), (x[None].clone(),)) for x in x_B])
+        size = float(answers.detach().abs().max().nan_to_num())
+        same = alone.shape == y.shape and torch.allclose(alone, answers, rtol=1e-3, atol=1e-3 * size, equal_nan=True)
+    except Exception as error:  # a forward may raise anything
+        same, why = False, f"alone: {reason(error)}"
+    if not same:
+        warnings.warn(
+            f"the network answers an input alone otherwise than in a batch ({why}), but a device has one input at a "
+            "time: give squeeze and flatten an axis, and normalise over a batch by nn.BatchNorm alone",
+            Doubt,
+            stacklevel=6,
         )

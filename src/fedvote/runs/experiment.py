@@ -112,7 +112,7 @@ def federation(
             "hold out any of it: leave it at 0, and give the server test examples"
         )
     data = with_validation(config, data or configured_data(config.data))
-    module = make_model(config.model.name, data.shape, len(data.classes))
+    module = make_model(config.model.name, data.shape, len(data.classes), config.seed)
     model = config.model
     with full_keys(keys_of(config)):
         return Federation.of(

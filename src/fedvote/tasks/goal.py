@@ -50,7 +50,8 @@ class Goal:
         examples = data.train if len(data.train) else data.test
         if not len(examples):
             return  # a server that leaves all data to its clients has none
-        few = outputs(examples.take(slice(FEW))[0]).detach().float().cpu()
+        rows = torch.arange(FEW) % len(examples)  # batch norm needs several
+        few = outputs(examples.take(rows)[0]).detach().float().cpu()
         if isinstance(self.loss, CrossEntropy) and _are_probabilities(few):
             warnings.warn(
                 "the network's outputs are probabilities, but cross-entropy expects the numbers before the softmax: "
