@@ -21,3 +21,10 @@ def test_a_finished_run_and_other_settings_start_nothing(fedvote: Command, refus
     assert finished.code == 0 and finished.out.startswith("the run in local/run is finished, after 2 rounds")
     assert "local/run holds another run: it differs in seed" in refused(*same, "--set", "seed=3")
     assert "has 2 rounds already, asked for 1" in refused(*same, "--set", "rounds=1")
+
+
+def test_a_folder_with_other_files_starts_nothing(refused: Refusal, tmp_path: Path) -> None:
+    (tmp_path / "local" / "run").mkdir(parents=True)
+    (tmp_path / "local" / "run" / "notes.txt").write_text("mine")
+    assert "local/run is not empty and holds no run" in refused("deploy", "local", "--out", "local", *SMALL[:-2])
+    assert not (tmp_path / "local" / "federation").exists()

@@ -193,15 +193,15 @@ def test_no_list_gets_a_client_to_forget_what_it_has_answered() -> None:
         again.shares(1)
 
 
-def repeated(voters: range, minimum: int = 3) -> Parties:
-    """A client that has helped with the tally of nine, and is asked for another of the same round by these voters."""
-    first = Parties(9, replace(parties(9).terms, minimum=minimum))
+def repeated(voters: range, clients: int = 9) -> Parties:
+    """Clients that have helped with a tally of all, and are asked for another of the same round by these voters."""
+    first = parties(clients)
     first.vote()
-    first.shares(8)
-    second = Parties(9, first.terms, answered=first.answered)
+    first.unmask()
+    second = Parties(clients, first.terms, answered=first.answered)
     second.session = replace(second.session, nonce=bytes(16))
     second.server = MaskedTally(second.session, second.keys)
-    second.vote(without=set(range(9)) - set(voters))
+    second.vote(without=set(range(clients)) - set(voters))
     return second
 
 
@@ -210,7 +210,20 @@ def test_two_tallies_of_one_round_do_not_differ_by_one_ballot() -> None:
     with pytest.raises(WireError, match="a second tally of round 1, with voters that differ by 1"):
         repeated(range(1, 9)).shares(8)
     assert repeated(range(9)).shares(8)
-    assert repeated(range(3, 9)).shares(8)  # three are not less hidden than in a tally of three
+
+
+@pytest.mark.parametrize("clients", [9, 12, 31])
+def test_a_repeated_round_does_not_unmask_a_ballot_by_lists_that_each_differ_by_enough(clients: int) -> None:
+    """Every helper's second list is without the victim and two others, never the same two. Each of the others is on
+    enough lists: the server would have the tally of all but the victim, besides the tally of all."""
+    round = repeated(range(1, clients), clients)
+    others = round.session.neighbours[VICTIM]
+    ballots = {client: read_ballot(round.ballot(client), round.session, client) for client in others}
+    for helper in others:
+        voters = frozenset(others) - {others[2 * helper % len(others)], others[(2 * helper + 1) % len(others)]}
+        sealed = {voter: ballots[voter].bundles[helper] for voter in voters if voter != helper}
+        with pytest.raises(WireError, match="a second tally of round 1, with voters that differ by 3 from the first"):
+            round.shares(helper, write_voters(round.session, helper, round.keys, voters, sealed))
 
 
 @pytest.mark.parametrize(

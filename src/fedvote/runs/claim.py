@@ -19,10 +19,10 @@ from fedvote.system.atomic_file import ENDING, write
 
 def claim(folder: RunFolder, config: Config, resume: bool) -> Snapshot | None:
     """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten but by `resume`."""
-    _check_claim(folder, config, resume)
+    check_claim(folder, config, resume)
     _make_and_lock(folder.path)
     try:
-        _check_claim(folder, config, resume)  # again: another run may have ended since
+        check_claim(folder, config, resume)  # again: another run may have ended since
         return _take(folder, config)
     except BaseException:
         release(folder)
@@ -34,7 +34,8 @@ def release(folder: RunFolder) -> None:
     unlock(folder.path)
 
 
-def _check_claim(folder: RunFolder, config: Config, resume: bool) -> None:
+def check_claim(folder: RunFolder, config: Config, resume: bool) -> None:
+    """Refuse a folder with other files than a run's, with another run, or with this run unless it is resumed."""
     saved = folder.config()
     if saved is None and folder.path.is_dir() and any(map(_is_foreign, folder.path.iterdir())):
         raise ConfigError(f"{folder.path} is not empty and holds no run: choose another folder with --out")

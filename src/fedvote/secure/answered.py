@@ -2,8 +2,9 @@
 
 - A second list in one session would reveal both kinds of shares of one client. The same list with other bundles would
   reveal two own seeds of one client: of two ballots that it sent in one session.
-- A server that was restarted repeats a round in a new session. The difference of two tallies of one round is the tally
-  of the clients that are in one of them alone: none, or enough.
+- A server that was restarted repeats a round in a new session. All lists of one round are the same: the difference of
+  two tallies would reveal the clients that are in one of them alone. A list that differs by enough clients would not
+  help: lists that differ from helper to helper still give the tally without a single client.
 - A round before the last one is over.
 """
 
@@ -41,10 +42,10 @@ class Answered:
         if len(before.requests) >= SESSIONS:
             raise WireError(f"another session of round {session.round}, expected at most {SESSIONS} of one round")
         for earlier in before.lists.values():
-            if 0 < (differing := len(voters ^ set(earlier))) < session.terms.minimum:
+            if differing := voters ^ set(earlier):
                 raise WireError(
-                    f"a second tally of round {session.round}, with voters that differ by {differing} from the first, "
-                    f"expected none or secure.minimum = {session.terms.minimum}: the difference reveals their votes"
+                    f"a second tally of round {session.round}, with voters that differ by {len(differing)} from the "
+                    "first, expected the same voters: the difference of the tallies reveals votes"
                 )
         lists = {**before.lists, name: tuple(sorted(voters))}
         return Answered(session.round, {**before.requests, name: asked}, lists)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from fedvote import ConfigError
-from fedvote.engines.flower.local_federation import LocalFederation
+from fedvote.engines.flower.local_federation import JOB, DeploymentError, LocalFederation
 from fedvote.engines.flower.processes import Processes
 
 
@@ -79,3 +80,20 @@ def test_one_start_at_a_time(tmp_path: Path) -> None:
         pass
     with LocalFederation(tmp_path, 1):
         pass
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (
+            "Traceback\nfedvote.engines.flower.server.NoQuorum: round 2 has 1 of 2 ballots\nERROR : Exit Code: 201",
+            r"the job ended after round 0 of 3: round 2 has 1 of 2 ballots$",
+        ),
+        ("3 of 3 clients are here", r"round 0 of 3; all rounds so far are saved.* Its log ends with:\n3 of 3 clients"),
+    ],
+)
+def test_a_job_that_ends_early_says_why_in_one_sentence(log: str, said: str, tmp_path: Path) -> None:
+    federation = LocalFederation(tmp_path, 1)
+    with federation.programs, pytest.raises(DeploymentError, match=said):
+        federation.programs.start(JOB, [sys.executable, "-c", f"print({log!r})"]).wait()
+        list(federation.follow(tmp_path / "run", 3, pause=0.01))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -95,3 +97,17 @@ def test_a_reply_that_is_announced_and_never_comes_holds_up_nobody_else(
     assert [record["counted"] for record in records] == [[0, 1, 3]] * 2
     assert records[0]["failed"] == {2: "no answer before the round closed"}
     assert records[0]["seconds"] < 25  # the deadline is 20
+
+
+def test_a_server_whose_superlink_is_gone_can_be_stopped_while_it_sends(tmp_path: Path) -> None:
+    """As Flower stops it, by a signal that another of its threads raises."""
+    grid, never = grid_of(4), threading.Event()
+    grid.push_messages = lambda messages: [str(never.wait(20))]  # type: ignore[method-assign]
+    began = time.monotonic()
+    threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, {}, grid=grid)
+    finally:
+        never.set()
+    assert time.monotonic() - began < 10

@@ -32,6 +32,11 @@ signal.signal(signal.SIGTERM, end)
 print("ready", flush=True)
 time.sleep(600)
 """
+ORPHAN = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print(child.pid, flush=True)
+"""
 STUBBORN = (
     "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
 )
@@ -61,6 +66,16 @@ def test_a_child_that_is_born_while_its_parent_ends_ends_too(tmp_path: Path) -> 
         start(programs, LATE_CHILD)
     ready, child = programs.log("program").read_text().split()
     assert ready == "ready" and not alive(int(child))
+
+
+def test_a_child_ends_though_its_parent_was_killed_and_it_has_a_session_of_its_own(tmp_path: Path) -> None:
+    """As the server's app does, after its SuperLink was killed: it would hold the run folder for a minute."""
+    with Processes(tmp_path) as programs:
+        start(programs, ORPHAN)
+        programs.running["program"].wait()
+        child = int(programs.log("program").read_text())
+        assert alive(child)
+    assert not alive(child)
 
 
 def test_who_has_ended_and_was_not_asked_how_is_not_alive() -> None:
@@ -148,3 +163,10 @@ def test_logs_and_the_database_are_for_their_owner_alone(tmp_path: Path, monkeyp
         os.umask(mask)
     for file in (tmp_path / "true.log", tmp_path / "federation" / "superlink.db"):
         assert file.stat().st_mode & 0o777 == 0o600, file
+
+
+def test_the_end_of_a_log_is_of_the_last_start(tmp_path: Path) -> None:
+    with Processes(tmp_path) as programs:
+        for text in ("first", "second"):
+            programs.start("program", [sys.executable, "-c", f"print({text!r})"]).wait()
+            assert programs.tail("program") == text

@@ -11,7 +11,7 @@ from pathlib import Path
 from fedvote.engines.flower.local_federation import LocalFederation
 from fedvote.engines.flower.status import FEDERATION, ROSTER, RUN
 from fedvote.rounds.snapshot import Snapshot
-from fedvote.runs.claim import check_rounds, check_same_run
+from fedvote.runs.claim import check_claim, check_rounds
 from fedvote.runs.config import Config
 from fedvote.runs.folder import NETWORK, RunFolder
 from fedvote.runs.toml_tables import as_table, to_toml
@@ -24,7 +24,7 @@ def federation_in(folder: Path, config: Config, *, tls: bool) -> LocalFederation
     """The federation of a folder, old or new, before its start; ConfigError if it cannot run this configuration."""
     federation, run = LocalFederation(folder / FEDERATION, config.federation.clients, tls), RunFolder(folder / RUN)
     federation.check()
-    check_same_run(run, config)
+    check_claim(run, config, resume=True)
     check_rounds(run, run.rounds_done(), config)
     return federation
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -55,6 +56,7 @@ metrics = ""
 logs = "text"
 """
 CLOCK_DIFFERENCE = 2.0  # seconds by which a file system's clock may differ from ours
+OWN_ERROR = re.compile(r"^fedvote\.[\w.]+: (.+)$", re.MULTILINE)  # the end of a traceback
 RESTART_PAUSE = 5.0  # least seconds between two starts of one node
 QUIET = {
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",  # everything that the app needs is installed
@@ -220,11 +222,20 @@ class LocalFederation:
                 break
             self.restart_nodes()
             if SUPERLINK in self.programs.ended():
-                raise DeploymentError(f"the SuperLink ended:\n{self.programs.tail(SUPERLINK)}")
+                raise self._ended("the SuperLink ended", SUPERLINK)
             time.sleep(pause)
         network = run / NETWORK  # every job that ends well writes it
         if shown < rounds or not network.is_file() or network.stat().st_mtime < began - CLOCK_DIFFERENCE:
-            raise DeploymentError(f"the job ended after round {shown} of {rounds}:\n{self.programs.tail(JOB)}")
+            raise self._ended(f"the job ended after round {shown} of {rounds}", JOB)
+
+    def _ended(self, what: str, name: str) -> DeploymentError:
+        """Why a program ended: the sentence of fedvote's error in its log, or else the end of the log."""
+        end = self.programs.tail(name)
+        if sentences := OWN_ERROR.findall(end):
+            return DeploymentError(f"{what}: {sentences[-1]}")
+        return DeploymentError(
+            f"{what}; all rounds so far are saved, and the same command resumes the run. Its log ends with:\n{end}"
+        )
 
     @property
     def _app_file(self) -> Path:

@@ -22,6 +22,7 @@ from fedvote.errors import reason
 
 FETCHES = 64  # replies to look for at a time; the others wait for their turn
 LOST_SECONDS = 60.0  # without any answer from the SuperLink, after which the run ends; it can be resumed
+SIGNAL_SECONDS = 0.5  # between two chances to hear a signal while a task is sent
 FETCH_SECONDS = 5.0  # how long `collect` waits for replies that have begun to arrive
 
 
@@ -91,7 +92,7 @@ class Mailbox:
         whole = node not in self.informed
         message = task_message(task, node, ttl, kind, whole)
         try:
-            message_ids = list(self.grid.push_messages([message]))
+            message_ids = _push(self.grid, message)
         except Exception as error:  # of Flower, of the connection, of the node's record: it concerns this client alone
             raise SendError(f"its task could not be sent ({printable(reason(error))})") from error
         if not message_ids or not message_ids[0]:
@@ -143,6 +144,30 @@ class Mailbox:
             self.lost_since = None if error is None else now
         elif now - self.lost_since > LOST_SECONDS:
             raise error
+
+
+def _push(grid: Grid, message: Message) -> list[str]:
+    """Send a message; returns its id.
+
+    Flower waits without end for a SuperLink that is gone, and Python hears no signal in such a wait. So the wait is in
+    a thread: this program can still be stopped, and does not outlive its SuperLink with the run folder in its hands.
+    """
+    outcome: list[list[str] | BaseException] = []
+
+    def push() -> None:
+        try:
+            outcome.append(list(grid.push_messages([message])))
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=push, daemon=True)  # a daemon: it may never end
+    thread.start()
+    while thread.is_alive():
+        thread.join(SIGNAL_SECONDS)
+    (found,) = outcome
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 def _read(message: Message) -> tuple[Outcome, int]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 """Signals that end a program: by Ctrl-C, by a supervisor, by a closing terminal."""
+MARKS = "FEDVOTE_STARTED_AS"
+"""In a program's environment, which its children inherit: by it they are found after the program itself has ended."""
 
 
 @dataclass
@@ -24,6 +27,8 @@ class Processes:
     logs: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _token: str = field(default_factory=lambda: secrets.token_hex(8))
+    _log_starts: dict[str, int] = field(default_factory=dict)  # name -> bytes of its log when it was last started
 
     def __enter__(self) -> Processes:
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -38,11 +43,16 @@ class Processes:
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a program in its own session: Ctrl-C reaches only us, and we stop the programs in order."""
         with _postponed(), open(self.log(name), "ab", opener=_for_the_owner) as log:
+            self._log_starts[name] = log.tell()
+            marks = f"{os.environ.get(MARKS, '')} {self._mark(name)}".strip()
             self.running[name] = subprocess.Popen(
-                command, cwd=cwd, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                command, cwd=cwd, env={**os.environ, **self.environment, MARKS: marks}, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         return self.running[name]
+
+    def _mark(self, name: str) -> str:
+        return f"{self._token}/{name};"
 
     def log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
@@ -69,7 +79,7 @@ class Processes:
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, limit - time.monotonic()))
-        left = {*children, *_of_sessions([process.pid for process in processes])}  # some were born since
+        left = {*children, *_marked(map(self._mark, names))}  # some were born since, some lost their parent
         for pid in left:
             _signal(pid, signal.SIGKILL)
         for process in processes:
@@ -80,9 +90,10 @@ class Processes:
             time.sleep(0.01)
 
     def tail(self, name: str, lines: int = 15) -> str:
-        """The end of a log."""
+        """The end of a log, since the program's last start."""
         log = self.log(name)
-        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.is_file() else ""
+        text = log.read_bytes()[self._log_starts.get(name, 0) :].decode(errors="replace") if log.is_file() else ""
+        return "\n".join(text.splitlines()[-lines:])
 
 
 def _for_the_owner(path: str, flags: int) -> int:
@@ -168,9 +179,19 @@ def _processes() -> list[int]:
     return [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
 
 
-def _of_sessions(sessions: Sequence[int]) -> list[int]:
-    """The processes of these sessions, also those whose parents have ended; none where there is no /proc."""
-    return [pid for pid in _processes() if len(stat := _stat(pid)) > 3 and int(stat[3]) in sessions]
+def _marked(marks: Iterable[str]) -> list[int]:
+    """The processes with one of these marks, also those whose parents have ended; none where there is no /proc."""
+    wanted = [mark.encode() for mark in marks]
+    environments = {pid: _environment(pid) for pid in _processes()}
+    return [pid for pid, environment in environments.items() if any(mark in environment for mark in wanted)]
+
+
+def _environment(pid: int) -> bytes:
+    """The environment with which a process started; empty if it has ended, or is another user's."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def _parents() -> dict[int, int]:
