@@ -13,9 +13,9 @@ A table stands between two comments; the first has an expression over the file's
 
 While its file is not there, a table keeps its lines, whose numbers are then links.
 
-Any other number with a decimal point or a unit is an error, also one in words (ten times), unless the page says that
-nobody measured it here: a setting, a number of a paper, an example. `<!-- given: Dirichlet 0.5; 85.5 % (Table I) -->`
-lists such phrases.
+Any other number with a decimal point or a unit is an error, also one in words (ten times, a third more megabytes, a
+point), unless the page says that nobody measured it here: a setting, a number of a paper, an example.
+`<!-- given: Dirichlet 0.5; 85.5 % (Table I) -->` lists such phrases. So is an expression that uses no key of its file.
 """
 
 from __future__ import annotations
@@ -38,11 +38,17 @@ LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})(\s+)"([^"]+)"\)')
 TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
-UNIT = r"(?:%|(?:points?|times|seconds|ms|s|kB|MB|GB|mJ|pJ)\b)"
+UNIT = r"(?:[ \n]?(?:%|(?:percent|points?|times|hours?|minutes?|seconds?|ms|s|kB|MB|GB|mJ|pJ)\b)|x\b)"
 WORD = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|hundred|thousand"
 IN_WORDS = rf"\b(?i:{WORD})\s+(?:percent|points|times|seconds|milliseconds|kilobytes|megabytes|gigabytes)\b"
-IN_DIGITS = rf"(?<![\w.,/-])\d+(?:,\d{{3}})*(?:\.\d+(?:e\d+)?(?![\w.]*\w)|(?:\.\d+)?[ \n]?{UNIT})"
-NUMBER = re.compile(rf"{IN_DIGITS}|{IN_WORDS}")
+PART = "half|halves|(?:third|quarter|(?:fif|six|seven|eigh|nin|ten|twelf|sixteen|twentie|hundred|thousand)th)s?"
+COMPARED = "traffic|megabytes|bytes|bits|energy|memory|time|(?:fast|slow|long|larg|small|few)er|more|less|many|much"
+IN_PARTS = rf"\b(?i:an?|one|{WORD})\s+(?:{PART})\s+(?:(?:of|as)\s+)?(?:(?!of\b)[\w']+\s+){{0,2}}(?:{COMPARED})\b"
+ONE_POINT = r"\b(?i:half\s+a|a)\s+point\b"
+IN_DIGITS = (  # not the 5 of 1.5, LeNet-5 or 3/5; but the 5 of -5 % and 3-5 %
+    rf"(?<![\w.,/])(?<![A-Za-z]-)\d+(?:,\d{{3}})*(?:\.\d+(?:e-?\d+)?(?![\w.]*\w)|(?:\.\d+)?{UNIT})"
+)
+NUMBER = re.compile(rf"{IN_DIGITS}|{IN_WORDS}|{IN_PARTS}|{ONE_POINT}")
 SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")
 
 
@@ -97,8 +103,11 @@ def _table(folder: Path, begin: str, path: str, expression: str, now: str, end: 
 
 @cache
 def _value(path: Path, expression: str) -> Any:
+    content = json.loads(path.read_text())
+    if not set(re.findall(r"[a-z_]\w*", expression)) & {key.replace("-", "_") for key in content}:
+        raise ValueError(f"{expression!r} uses no key of {path.name}: its value comes from nowhere")
     try:
-        return evaluate(expression, json.loads(path.read_text()))
+        return evaluate(expression, content)
     except Exception as error:
         raise ValueError(f"{path.name} has no {expression}: {error!r}") from error
 

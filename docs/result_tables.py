@@ -20,7 +20,7 @@ BITS = (f"bits a weight up: {{{UP}:.2f}}", f"down: {{{DOWN}:.2f}}", f"both: {{{U
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression in one of the project's own pages, over the keys of a result file."""
     known = {"mean": statistics.fmean, **{function.__name__: function for function in FUNCTIONS}}
-    return eval(" ".join(expression.split("\n")), {**known, **{key.replace("-", "_"): names[key] for key in names}})
+    return eval(re.sub(r"\s*\n\s*", " ", expression), {**known, **{key.replace("-", "_"): names[key] for key in names}})
 
 
 def last(runs: Mapping[str, Records], metric: str = "accuracy", rounds: int = 0) -> list[float]:
@@ -99,10 +99,16 @@ def compared(cells: Iterable[Mapping[str, Any]], labels: Mapping[str, str], *tar
 
 
 def megabytes(runs: Mapping[str, Records], target: float) -> str:
-    """The mean megabytes of all clients, up and down, until a run first has an accuracy."""
+    """`needed` as text."""
+    found = needed(runs, target)
+    return "not reached" if found is None else f"{found:,.0f}"
+
+
+def needed(runs: Mapping[str, Records], target: float) -> float | None:
+    """The mean megabytes of all clients, up and down, until a run first has an accuracy; None if one never has it."""
     found = [megabytes_to(target, run) for run in runs.values()]
     reached = [value for value in found if value is not None]
-    return f"{statistics.fmean(reached):,.0f}" if len(reached) == len(found) else "not reached"
+    return statistics.fmean(reached) if len(reached) == len(found) else None
 
 
 def traffic(runs: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> list[str]:
@@ -148,6 +154,24 @@ def counted_until(cells: Iterable[Mapping[str, Any]], corner: str, rule: str = "
     return _by_attack(cells, corner, lambda by_rule: _last_vote(by_rule.get(rule, {})))
 
 
+def losses(cells: Iterable[Mapping[str, Any]], hostile: int | None = None, rule: str = "camps") -> list[float]:
+    """The points that each attack costs, least first: with the number of hostile clients that costs most, or with this.
+
+    They are the differences of `defended`, with the other sign.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        found.setdefault(cell["row"], {})[cell["column"]] = cell["seeds"]
+    worst: dict[str, float] = {}
+    for row, by_rule in found.items():
+        attack, _, number = row.rpartition(", ")
+        if both := _with_yardstick(by_rule, rule):
+            loss = both[1] - both[0]
+            if hostile is None or int(number) == hostile:
+                worst[attack] = max(loss, worst.get(attack, loss))
+    return sorted(worst.values())
+
+
 def _by_attack(
     cells: Iterable[Mapping[str, Any]], corner: str, entry: Callable[[Mapping[str, Mapping[str, Records]]], str]
 ) -> list[str]:
@@ -173,13 +197,17 @@ def _last_vote(runs: Mapping[str, Records]) -> str:
 
 
 def _difference(by_rule: Mapping[str, Mapping[str, Records]], rule: str) -> str:
-    """Over the seeds that both have."""
-    both = {seed for seed in by_rule.get(rule, {}) if seed in by_rule.get("oracle", {})}
+    both = _with_yardstick(by_rule, rule)
+    return f"{both[0]:.1f} ({both[0] - both[1]:+.1f})" if both else ""
+
+
+def _with_yardstick(by_rule: Mapping[str, Mapping[str, Records]], rule: str) -> tuple[float, float] | None:
+    """The accuracy under a rule, and that of the honest clients alone, in percent, over the seeds that both have."""
+    both = [seed for seed in by_rule.get(rule, {}) if seed in by_rule.get("oracle", {})]
     if not both:
-        return ""
-    runs = ({seed: by_rule[name][seed] for seed in both} for name in (rule, "oracle"))
-    accuracy, yardstick = (100 * statistics.fmean(last(each)) for each in runs)
-    return f"{accuracy:.1f} ({accuracy - yardstick:+.1f})"
+        return None
+    accuracy, yardstick = (last({seed: by_rule[name][seed] for seed in both}) for name in (rule, "oracle"))
+    return 100 * statistics.fmean(accuracy), 100 * statistics.fmean(yardstick)
 
 
 def honest(cells: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -251,6 +279,8 @@ FUNCTIONS = (
     sent,
     compared,
     megabytes,
+    needed,
+    losses,
     traffic,
     grid,
     shown,

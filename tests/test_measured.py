@@ -89,14 +89,15 @@ def test_other_values_in_a_result_file_are_a_problem_of_its_pages(
             assert problems(copies / name), name
 
 
-def larger(value: Any) -> Any:
+def larger(value: Any, factor: float = 1.1) -> Any:
+    """Later entries of a list grow more, so that comparisons between them change, too."""
     if isinstance(value, dict):
-        return {name: larger(each) for name, each in value.items()}
+        return {name: larger(each, factor) for name, each in value.items()}
     if isinstance(value, list):
-        return [larger(each) for each in value]
+        return [larger(each, factor + 0.01 * place) for place, each in enumerate(value)]
     if not isinstance(value, int | float):
         return value
-    return 1.1 * value if isinstance(value, float) or value > 5000 else value  # smaller ones choose rows
+    return factor * value if isinstance(value, float) or value > 5000 else value  # smaller ones choose rows
 
 
 def test_one_value_in_a_result_file_is_enough(with_other: Callable[[str, Any], Path], copies: Path) -> None:
@@ -117,6 +118,14 @@ def test_one_value_in_a_result_file_is_enough(with_other: Callable[[str, Any], P
         "It sends 1,024 kB.",
         "It is ten times as fast.",
         "It loses Four\npoints.",
+        "It loses half a point.",
+        "It gains -3 points.",
+        "It takes 3-5 %.",
+        "It is 12x as fast.",
+        "It takes 90 minutes.",
+        "It saves three\nquarters of the traffic.",
+        "It needs a third more megabytes.",
+        "It takes a hundredth of FedAvg's bytes.",
     ],
 )
 def test_a_number_without_a_file_is_a_problem_unless_it_is_given(sentence: str) -> None:
@@ -131,7 +140,31 @@ def test_a_number_without_a_file_is_a_problem_unless_it_is_given(sentence: str) 
 
 
 def test_settings_whole_numbers_and_code_need_no_file() -> None:
-    assert measured.problems("31 clients, round 20, VGG-7, `--set method.lr=0.1`, [1](https://x.org/1.5).", ROOT) == []
+    text = "31 clients, round 20, VGG-7, half of 8 x 8 pixels, `--set method.lr=0.1`, [1](https://x.org/1.5)."
+    assert measured.problems(text, ROOT) == []
+
+
+def test_a_link_with_a_number_of_its_own_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'0\.781' uses no key of cifar10-silo-ternary\.json"):
+        measured.problems('[78.1 %](results/cifar10-silo-ternary.json "0.781")', ROOT)
+
+
+def test_the_points_that_attacks_cost_are_those_of_their_table() -> None:
+    def cell(row: str, column: str, *accuracies: float) -> dict[str, Any]:
+        runs = {str(seed): [{"accuracy": accuracy}] for seed, accuracy in enumerate(accuracies)}
+        return {"row": row, "column": column, "seeds": runs}
+
+    cells = [
+        cell("inverse, 5", "oracle", 0.9, 0.5),  # the second seed has no partner
+        cell("inverse, 5", "camps", 0.8),
+        cell("inverse, 15", "oracle", 0.9),
+        cell("inverse, 15", "camps", 0.6),
+        cell("random, 5", "oracle", 0.9),
+        cell("random, 5", "camps", 0.95),
+        cell("random, 15", "camps", 0.1),
+    ]
+    assert measured.evaluate("losses(cells)", {"cells": cells}) == pytest.approx([-5, 30])
+    assert measured.evaluate("losses(cells, 5)", {"cells": cells}) == pytest.approx([-5, 10])
 
 
 @pytest.mark.parametrize(

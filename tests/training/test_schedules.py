@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -58,6 +60,22 @@ def run(method: Method | None = None, **knobs: Any) -> Simulation:
 def level(made: Simulation) -> torch.Tensor:
     *_, last = made
     return last.state["level"]
+
+
+@pytest.mark.parametrize("hold", [0.0, 0.1, 0.2, 0.3, 0.5, 0.6, 0.75, 0.8])
+def test_restarts_and_steps_come_in_their_round_whatever_is_held(hold: float) -> None:
+    """Shares of a run are fractions: their rounding errors must not delay a restart or a step by a round."""
+    held = Fraction(str(hold))
+    for rounds in range(2, 60):
+        for round in range(1, rounds + 1):
+            done = max(Fraction(0), (Fraction(round - 1, rounds - 1) - held) / (1 - held))
+            for cycles in (2, 3, 5):
+                inside = done * cycles % 1 if done < 1 else 1
+                falling = 0.05 + 0.95 * (1 + math.cos(math.pi * inside)) / 2
+                assert Cosine(end=0.05, cycles=cycles, hold=hold).at(round, rounds) == pytest.approx(falling)
+            steps = Steps(at_shares=(0.2, 0.5, 0.7), by=0.1, hold=hold)
+            passed = sum(done >= share for share in (Fraction(1, 5), Fraction(1, 2), Fraction(7, 10)))
+            assert steps.at(round, rounds) == pytest.approx(0.1**passed)
 
 
 def test_a_run_follows_its_schedules() -> None:

@@ -40,6 +40,7 @@ def reproduce(
 ) -> None:
     """Measure the paper's figures and tables, or another experiment; the same command resumes it."""
     from fedvote.studies.experiments import EXPERIMENTS, Asked
+    from fedvote.studies.experiments.contract import ignored_by
     from fedvote.studies.experiments.earlier_runs import unpack
     from fedvote.studies.experiments.reproduce import RUNS, named, report_on
 
@@ -58,7 +59,8 @@ def reproduce(
         unpack(file, out / RUNS)
     try:
         for name in every:
-            typer.echo(report_on(name, asked, out))
+            fitting = asked.without(ignored_by(named(name))) if experiment == "all" else asked
+            typer.echo(report_on(name, fitting, out))
     except KeyboardInterrupt:
         typer.echo("stopped; the same command resumes", err=True)
         raise typer.Exit(130) from None

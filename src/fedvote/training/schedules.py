@@ -14,6 +14,8 @@ from typing import ClassVar
 from fedvote.errors import ConfigError
 from fedvote.settings import Settings, check_at_least
 
+SAME = 1e-9  # shares of a run that differ by less are the same: rounding errors, in runs with `hold`
+
 
 @dataclass(frozen=True)
 class Schedule(Settings, ABC):
@@ -80,7 +82,8 @@ class Cosine(Schedule):
         check_at_least(self, cycles=1)
 
     def factor(self, done: float) -> float:
-        inside = done * self.cycles % 1.0 if done < 1 else 1.0
+        turns = done * self.cycles
+        inside = 1.0 if done >= 1 else 0.0 if abs(turns - round(turns)) < SAME else turns % 1.0
         return self.end + (1 - self.end) * (1 + math.cos(math.pi * inside)) / 2
 
 
@@ -88,7 +91,7 @@ class Cosine(Schedule):
 class Steps(Schedule):
     """1, multiplied by `by` at certain points of the run."""
 
-    at_shares: tuple[float, ...] = (0.5, 0.75)  # shares of the run after which the factor changes
+    at_shares: tuple[float, ...] = (0.5, 0.75)  # shares of the run, without `hold`, after which the factor changes
     by: float = 0.1  # the change at each of them
 
     def __post_init__(self) -> None:
@@ -99,7 +102,7 @@ class Steps(Schedule):
             raise ConfigError(f"by is {self.by}, expected a finite factor of 0 or more")
 
     def factor(self, done: float) -> float:
-        return self.by ** sum(done >= share for share in self.at_shares)
+        return self.by ** sum(done > share - SAME for share in self.at_shares)
 
 
 SCHEDULES: dict[str, type[Schedule]] = {"constant": Constant, "linear": Linear, "cosine": Cosine, "steps": Steps}

@@ -38,7 +38,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_it_has_a_file_a_page_and_a_link_beside_those_of_the_package(own: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    *_, _ = reproduce("table-3", ASKED, out)
+    *_, _ = reproduce("table-3", Asked(device="cpu"), out)
     *_, _ = reproduce(f"{own}:digits", ASKED, out)
     found = json.loads((out / "mine.digits.json").read_text())
     assert found["experiment"] == f"{own}:digits" and [cell["row"] for cell in found["cells"]] == ["y:Mine", "fedavg"]

@@ -144,6 +144,35 @@ def test_what_is_counted_needs_no_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists() and "vgg7" in found.text()
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("table-3", ["--set", "data.name=digits"]),
+        ("table-3", ["--rounds", "3"]),
+        ("lemma-1", ["--set", "typo=1"]),
+        ("theorem-1", ["--set", "method.lr=1"]),
+        ("figure-3", ["--rounds", "3"]),
+    ],
+)
+def test_a_change_that_would_change_nothing_is_refused(
+    name: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", name, *words, "--out", str(tmp_path / "out")])
+    assert stop.value.code == 2 and f"{words[0]} changes nothing in {name}: leave it out" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_experiments_take_changes_that_some_have_no_use_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fedvote.studies.experiments.EXPERIMENTS", {"table-3": EXPERIMENTS["table-3"]})
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "all", "--set", "engine.compile=true", "--rounds", "3", "--out", str(tmp_path)])
+    assert stop.value.code == 0 and "changed" not in capsys.readouterr().out
+    assert "changed" not in json.loads((tmp_path / "table-3.json").read_text())["about"]
+
+
 def test_coded_and_plain_votes_are_the_same_votes_in_fewer_bytes(tmp_path: Path) -> None:
     *_, found = reproduce("wire", asked(only=("entropy", "plain"), seeds=1), tmp_path)
     coded, plain = ([record for record in cell["seeds"][0]] for cell in found.numbers()["cells"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,9 +34,19 @@ class Asked:
         """The settings that differ from the experiment's own."""
         return ", ".join([*self.settings, *([f"rounds={self.rounds}"] if self.rounds is not None else [])])
 
+    def without(self, names: Sequence[str]) -> Asked:
+        """The same without these changes, which an experiment has no use for."""
+        return replace(self, **{name: getattr(Asked, name) for name in names})
+
     def titled(self, about: str) -> str:
         """The experiment's description, with the changes: it may speak of other data than the runs had."""
         return f"{about}; changed: {self.changed}" if self.changed else about
+
+
+def ignored_by(experiment: Experiment) -> Sequence[str]:
+    """The fields of `Asked` that change nothing: an experiment that has no use for them names them as `ignores`."""
+    found: Sequence[str] = getattr(experiment, "ignores", ())
+    return found
 
 
 class Found(Protocol):

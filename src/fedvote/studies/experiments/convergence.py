@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from fedvote.runs.environment import environment
 from fedvote.studies.experiments.bounds_page import Checked
@@ -27,6 +27,7 @@ RUNS = 16  # independent runs for each seed
 
 @dataclass(frozen=True)
 class Convergence:
+    ignores: ClassVar[tuple[str, ...]] = ("settings",)
     about: str = "Theorem 1: gradient norms by round and their bound, with Lemmas 7 to 9, on a known problem"
 
     def names(self) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ WEIGHTS = 100_000  # votes with the same probabilities of an error, in each seed
 
 @dataclass(frozen=True)
 class OneVote:
+    ignores: ClassVar[tuple[str, ...]] = ("settings", "rounds")
     about: str = "Lemma 1: errors of one plurality vote by number of clients, and their bound"
 
     def names(self) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fedvote.models import make_model
 from fedvote.network.cost import costs
@@ -27,6 +27,7 @@ NAMES = ("additions", "multiplications", "millijoules")
 
 @dataclass(frozen=True)
 class Costs:
+    ignores: ClassVar[tuple[str, ...]] = ("settings", "rounds")
     about: str = "Table III: additions, multiplications and energy of a forward pass of 100 images"
 
     def names(self) -> dict[str, list[str]]:

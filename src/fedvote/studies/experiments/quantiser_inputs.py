@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Inputs:
+    ignores: ClassVar[tuple[str, ...]] = ("rounds",)
     about: str = "Figure 3: histograms of updates and vote probabilities, which are quantised, Fashion-MNIST"
     preset: str = "fashion-mnist"
     rate: float = 0.001  # FedAvg's learning rate; its updates are measured

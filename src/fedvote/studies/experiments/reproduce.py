@@ -17,6 +17,7 @@ from fedvote.report.markup import tag
 from fedvote.report.sections import section
 from fedvote.runs.environment import provenance
 from fedvote.studies.experiments import EXPERIMENTS, Asked, Experiment, Found
+from fedvote.studies.experiments.contract import ignored_by
 from fedvote.system.atomic_file import write
 from fedvote.system.device import find_device
 
@@ -54,6 +55,9 @@ def reproduce(name: str, asked: Asked, out: Path) -> Iterator[Found]:
     Writing takes at most a tenth of the time: results of a thousand cells are not written after each.
     """
     experiment, file = named(name), file_name(name)
+    for field, option in (("settings", "--set"), ("rounds", "--rounds")):
+        if getattr(asked, field) and field in ignored_by(experiment):
+            raise ConfigError(f"{option} changes nothing in {name}: leave it out")
     about = {
         "experiment": absolute_name(name),
         "about": asked.titled(experiment.about),
