@@ -98,18 +98,9 @@ def load_network(
         raise ConfigError(f"there is no {path}: it is written when a run ends; {how}")
     with _errors_named(path):
         about, tensors = _read(path)
-    module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else bare(module)
-    names = about.voted if keep_float is None else None
-    keep_float = about.keep_float if keep_float is None else keep_float
-    if names is None and keep_float is None and math.prod(about.shape) > LARGEST_TRIAL:
-        raise ConfigError(
-            f"{path} does not say which layers are voted on, and its inputs of shape {about.shape} are too large to "
-            "find out by running it: name the layers that stay float (keep_float)"
-        )
-    starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
-    with _errors_named(path):
-        either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=names) for each in starts]
-    network = either[about.layers == either[1].layout.hex()]
+    called = about.model if module is None else "the module given"
+    made = _make(path, about, tensors, trust) if module is None else bare(module)
+    network = _as_trained(path, about, made, keep_float)
     floats = tensors.pop("float")
     voted_bytes = tensors.pop("voted").numpy().tobytes()
     statistics = {name.removeprefix(STATISTICS): tensor for name, tensor in tensors.items()}
@@ -117,16 +108,31 @@ def load_network(
     norms = network.norms | {name: tensor.shape for name, tensor in network.kept_statistics.items()}
     if found != (network.layout.hex(), (network.F,), norms):
         raise ConfigError(
-            f"{path} is of another network than {'the module given' if module_given else about.model}: it has "
-            f"{len(floats)} float weights and {len(statistics)} batch-norm statistics, expected {network.F} and "
-            f"{len(norms)}; use the layer names and shapes and the keep_float of training"
+            f"{path} is of another network than {called}: it has {len(floats)} float weights and {len(statistics)} "
+            f"batch-norm statistics, expected {network.F} and {len(norms)}; use the layer names and shapes and the "
+            "keep_float of training"
         )
     with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
     ready = network.module(Weights(voted, floats), statistics)
     dtype, votes = DTYPES[about.dtype], count_votes(voted)
-    made = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
-    return made.eval().requires_grad_(False)
+    deployed = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
+    return deployed.eval().requires_grad_(False)
+
+
+def _as_trained(path: Path, about: About, module: nn.Module, keep_float: Sequence[str] | None) -> Network:
+    """The module with the same weights voted on as in training, and batch norms of the same kind."""
+    voted = about.voted if keep_float is None else None
+    keep_float = about.keep_float if keep_float is None else keep_float
+    if voted is None and keep_float is None and math.prod(about.shape) > LARGEST_TRIAL:
+        raise ConfigError(
+            f"{path} does not say which layers are voted on, and its inputs of shape {about.shape} are too large to "
+            "find out by running it: name the layers that stay float (keep_float)"
+        )
+    starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
+    with _errors_named(path):
+        either = [Network(module, keep_float=keep_float, start=each, shape=about.shape, voted=voted) for each in starts]
+    return either[about.layers == either[1].layout.hex()]
 
 
 @contextmanager
