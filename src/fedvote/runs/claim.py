@@ -18,7 +18,7 @@ from fedvote.system.atomic_file import ENDING, write
 
 
 def claim(folder: RunFolder, config: Config, resume: bool) -> Snapshot | None:
-    """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten but by `resume`."""
+    """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten except by `resume`."""
     _check_claim(folder, config, resume)
     _make_and_lock(folder.path)
     try:

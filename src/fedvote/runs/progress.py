@@ -124,7 +124,7 @@ def _text(snapshot: Snapshot, sent: Sent, one_line: bool = False) -> str:
 
 
 def _news(snapshot: Snapshot, known: set[Event]) -> Iterator[str]:
-    """Messages that were refused, and other events of clients that are not `known`, which grows by these."""
+    """Lines about refused messages, and about events that are not `known` yet. Adds these events to `known`."""
     if refused := snapshot.record.get("refused", {}):
         yield f"{len(refused)} not counted, {next(iter(refused.values()))}"
     back = set(map(str, snapshot.record.get("counted", ())))

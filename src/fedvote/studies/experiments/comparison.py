@@ -177,7 +177,7 @@ def configured(cell: Cell, seed: int, asked: Asked) -> Config:
 
 
 def fits(cell: Cell, asked: Asked) -> bool:
-    """Whether the settings asked for belong to this cell's method, too; that of a cell not asked for may be another."""
+    """Whether the settings asked for fit this cell: a cell that was not asked for may have another method."""
     with suppress(ConfigError):
         configured(cell, 0, asked)
         return True
