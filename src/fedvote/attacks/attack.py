@@ -54,7 +54,7 @@ class Seen:
             return -rows
 
         # start - (theta - start)
-        return 2 * self.unmoved.get(name, 0) - rows
+        return 2 * self.start(name) - rows
 
     @property
     def shared(self) -> Key:
