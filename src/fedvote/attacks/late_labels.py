@@ -73,7 +73,7 @@ class LateLabels(Attack):
 
 
 def rounded(votes_KN: Tensor, start_N: Tensor, alphabet: Alphabet, keys: Sequence[Key]) -> tuple[Tensor, Tensor]:
-    """What clients that learned nothing would vote, and the lengths of these clients' jumps."""
+    """The votes that these clients would send had they learned nothing, and the lengths of their jumps."""
     untrained_KN, lengths_KN = torch.empty_like(votes_KN), torch.empty(votes_KN.shape, device=votes_KN.device)
     for row, key in enumerate(keys):
         u_N = as_uniform(shared_random(key, len(start_N), start_N.device))

@@ -29,7 +29,7 @@ ORDERS: Numbers = np.concatenate(
 
 
 def epsilon(tallies: Mapping[int, int], ends: Ends, delta: float) -> float:
-    """Of all tallies together; `tallies`: voters -> number of tallies (weights times rounds) with so many."""
+    """Epsilon of all tallies together; `tallies`: voters -> number of tallies (weights times rounds) with so many."""
     total = sum(count * divergences(voters, ends) for voters, count in tallies.items())
     return float(compute_epsilon(ORDERS, total, delta)[0])
 

@@ -140,7 +140,7 @@ def _news(snapshot: Snapshot, known: set[Event]) -> Iterator[str]:
 
 
 def left_out_in_all(records: Sequence[Mapping[str, Any]]) -> str:
-    """Whom the rule left out, in one sentence: the clients of the last round, and how many others before."""
+    """The clients that the rule left out in the last round, and how many others before, in one sentence."""
     rounds = [sorted(map(int, record.get("left_out", {}))) for record in records]
     last, others = rounds[-1], len({client for out in rounds for client in out if client not in rounds[-1]})
     before = f"; in earlier rounds {others} {'other ' * bool(last)}client{'s' * (others > 1)}" if others else ""
