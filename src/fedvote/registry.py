@@ -129,10 +129,9 @@ def resolve_parts(owner: Any) -> None:
             continue
         given, base = getattr(owner, slot.name), type_hints(type(owner))[slot.name]
         part = slot.default if given is None else given
-        if (item := item_of(base)) is not None:
-            object.__setattr__(owner, slot.name, parts_of(registry, item, part, slot.name))
-        else:
-            object.__setattr__(owner, slot.name, part_of(registry, base, part, slot.name))
+        item = item_of(base)
+        made = parts_of(registry, item, part, slot.name) if item else part_of(registry, base, part, slot.name)
+        object.__setattr__(owner, slot.name, made)
 
 
 def cached(function: Function) -> Function:
