@@ -12,7 +12,7 @@ from typing import Any
 from fedvote.errors import some
 from fedvote.network.summary import Summary
 from fedvote.rounds.snapshot import Snapshot
-from fedvote.tasks.goal import ACCURACY, Shown
+from fedvote.tasks.shown_metric import ACCURACY, Shown
 
 WIDE = 100  # columns from which on a line also has the float network and a bar
 MOST_NAMES = 16  # clients that a line names
