@@ -69,7 +69,7 @@ def tensors(part: object, function: str, given: Any) -> Message:
 
 
 def reasons(part: object, given: Any, clients: Sequence[int]) -> dict[int, str]:
-    """The words that `reasons` of a rule finds for each of these clients."""
+    """Why a rule left out these clients, in its own words."""
     if not isinstance(given, Mapping):
         refuse(part, "reasons", kind(given), "a dict: client -> why it was left out")
     for client, why in given.items():

@@ -43,7 +43,7 @@ class Merge(ABC):
     def add_sums(self, sums: Message, clients: Sequence[int]) -> None:
         """Add the sums over these clients' messages, in place of the messages.
 
-        By names of `Wire.summed`, each (S, count): the sums of `Codec.to_whole_numbers`. For methods that need no more.
+        `sums` has the names of `Wire.summed`, each (S, count): the sums of `Codec.to_whole_numbers`. Optional.
         """
         raise ConfigError(f"{type(self).__name__} needs each message: sums are not enough")
 

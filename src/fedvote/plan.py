@@ -120,7 +120,7 @@ class FlowerOptions(Settings):
 
 @dataclass(frozen=True)
 class Plan(Settings):
-    """All but the network, the data and the method."""
+    """Every setting of a run except its network, data and method."""
 
     seed: int = 0  # all random numbers of the run follow from it
     rounds: int = 20  # number of rounds

@@ -37,7 +37,7 @@ def find(registry: Mapping[str, Any], name: str, where: str) -> Any:
 
 
 def own_object(name: str, where: str) -> Any:
-    """What the user's own file has under a name, given as path/to/file.py:NAME."""
+    """The object that the user's own file has under a name, given as path/to/file.py:NAME."""
     file, _, attribute = name.rpartition(":")
     if not Path(file).is_file():
         raise ConfigError(f"{where} {name!r}: there is no Python file {file}; expected FILE.py:NAME")
@@ -76,7 +76,7 @@ def check_trust(source: Path | str, files: Iterable[str]) -> None:
 
 
 def as_class(found: Any, base: type) -> Any:
-    """A part's class. Where the contract is one function, as of a loss, a plain function becomes a class."""
+    """A part's class. If the contract is one function, as for a loss, a plain function becomes a class."""
     wrap = getattr(base, "from_function", None)
     plain = callable(found) and not isinstance(found, type) and not isinstance(found, base)
     return wrap(found) if wrap and plain else found
@@ -129,10 +129,9 @@ def resolve_parts(owner: Any) -> None:
             continue
         given, base = getattr(owner, slot.name), type_hints(type(owner))[slot.name]
         part = slot.default if given is None else given
-        if (item := item_of(base)) is not None:
-            object.__setattr__(owner, slot.name, parts_of(registry, item, part, slot.name))
-        else:
-            object.__setattr__(owner, slot.name, part_of(registry, base, part, slot.name))
+        item = item_of(base)
+        made = parts_of(registry, item, part, slot.name) if item else part_of(registry, base, part, slot.name)
+        object.__setattr__(owner, slot.name, made)
 
 
 def cached(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""The base of all that a configuration declares, parts and tables: fields hold values of their types, in programs, too.
+"""The base class of parts and tables: a dataclass that checks its fields, in programs as in configurations.
 
 TOML is checked as it is read. A program may pass anything: the string "false" would count as true, and half a round
 would train to the end. An unknown name is refused with the one that is probably meant.
@@ -51,7 +51,7 @@ OPTIONS = ("device", "out", "resume", "track", "trust")
 
 
 class Settings:
-    """A dataclass whose fields are checked before its own `__post_init__` runs: no class has to remember it."""
+    """Checks all fields before a class's own `__post_init__` runs: no class has to remember it."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -50,9 +50,9 @@ class Wire(ABC):
 
     @property
     def summed(self) -> Codecs:
-        """The codecs of a message of which the server needs sums of whole numbers alone; empty: it needs each message.
+        """The codecs of a client's message, if the server needs only the sums of its whole numbers.
 
-        A merge then takes `add_sums`.
+        The merge then has `add_sums`. Empty: the server needs each message.
         """
         return {}
 
@@ -70,11 +70,11 @@ class Wire(ABC):
         """
 
     def without_start(self) -> Wire:
-        """The wire for broadcasts to a receiver that makes another start of the seed than the server."""
+        """The wire for broadcasts to a receiver that computes another start from the seed than the server."""
         return self
 
     def unmoved(self, down: Message) -> Message:
-        """The average message of a client that learned nothing; tensors that are missing here would be zeros."""
+        """The average message of a client that learned nothing. Tensors that are missing here count as zeros."""
         return {}
 
 

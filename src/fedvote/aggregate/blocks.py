@@ -22,8 +22,10 @@ def combine(coefficients_K: Tensor, rows_KD: Tensor) -> Tensor:
 
 
 def squared_distances(rows_KD: Tensor, others_JD: Tensor) -> Tensor:
-    """(K, J) ||x_k - y_j||^2, in float64. It subtracts: norms and products would lose all digits of close rows far
-    from 0, and a client could cause that by sending a huge row."""
+    """(K, J) ||x_k - y_j||^2, in float64, by subtraction.
+
+    Norms and products would lose all digits of close rows far from 0, and a client could cause that by a huge row.
+    """
     pairs = zip(blocks(rows_KD), blocks(others_JD, len(rows_KD)), strict=True)
     direct = "donot_use_mm_for_euclid_dist"
     parts = [torch.cdist(a.double(), b.double(), compute_mode=direct).square() for a, b in pairs]

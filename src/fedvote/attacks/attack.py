@@ -36,7 +36,7 @@ class Seen:
     rule: Reputation | None = None  # the server's reputation rule; None if all clients count the same
     unsigned: Collection[str] = ()  # tensors of indices or counts, which have no opposite
     layers: Mapping[str, slice] = field(default_factory=dict)  # the voted weights of each layer, by its name
-    honest_keys: Sequence[Key] = ()  # of the honest clients, which draw their random numbers; empty unless declared
+    honest_keys: Sequence[Key] = ()  # of the honest clients, to draw their random numbers; empty unless it `draws`
 
     @property
     def bulk(self) -> list[str]:
@@ -54,7 +54,7 @@ class Seen:
             return -rows
 
         # start - (theta - start)
-        return 2 * self.unmoved.get(name, 0) - rows
+        return 2 * self.start(name) - rows
 
     @property
     def shared(self) -> Key:

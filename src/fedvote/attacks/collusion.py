@@ -53,16 +53,16 @@ def flips(honest_GN: Tensor, key: Key, flip: Flip) -> tuple[Tensor, Tensor, Tens
     return winner_N, loser_N, random_N[lead_N[random_N].argsort(stable=True, descending=flip == "strongest")]
 
 
-def against(seen: Seen, name: str, flip: Flip = "weakest") -> tuple[Tensor, Tensor]:
+def against(seen: Seen, name: str) -> tuple[Tensor, Tensor]:
     """(N,) the message against the honest clients' joint one, and the order of weights: least agreement first."""
     honest_GN = seen.honest[name]
     if not honest_GN.is_floating_point():
-        return flips(honest_GN, seen.shared, flip)[1:]
+        return flips(honest_GN, seen.shared, "weakest")[1:]
     mean_N, deviation_N = spread(honest_GN)
 
     # |mean - start| / sigma: the smaller, the less do honest clients agree on the direction
-    clear_N = (mean_N - seen.unmoved.get(name, 0)).abs() / deviation_N.clamp_min(1e-12)
-    return seen.opposite(name, mean_N).flatten(), clear_N.flatten().argsort(descending=flip == "strongest")
+    clear_N = (mean_N - seen.start(name)).abs() / deviation_N.clamp_min(1e-12)
+    return seen.opposite(name, mean_N).flatten(), clear_N.flatten().argsort()
 
 
 def partly(own_N: Tensor, forged_N: Tensor, index_n: Tensor) -> Tensor:

@@ -33,8 +33,8 @@ class InnerProduct(Attack):
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)
         for name in seen.bulk:
-            start, mean_N = seen.unmoved.get(name, 0), seen.honest[name].float().mean(0)
+            start_N, mean_N = seen.start(name), seen.honest[name].float().mean(0)
 
             # theta - epsilon (1 / G sum_m theta_m - theta)
-            sent[name] = sent_about(start - self.epsilon * (mean_N - start), seen.own[name], seen.keys, name)
+            sent[name] = sent_about(start_N - self.epsilon * (mean_N - start_N), seen.own[name], seen.keys, name)
         return sent

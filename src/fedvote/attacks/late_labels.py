@@ -50,7 +50,7 @@ class LateLabels(Attack):
     def modest(self, name: str, seen: Seen) -> Tensor:
         """The attackers' votes with no more work in a layer than that of the median honest client."""
         own_HN, honest_GN = seen.own[name], seen.honest[name]
-        start_N = seen.unmoved[name].float()
+        start_N = seen.start(name)
         if own_HN.is_floating_point():
             far_H1 = (own_HN - start_N).flatten(1).norm(dim=1, keepdim=True).clamp_min(1e-12)
             usual = self.work * (honest_GN - start_N).flatten(1).norm(dim=1).median()
@@ -73,7 +73,7 @@ class LateLabels(Attack):
 
 
 def rounded(votes_KN: Tensor, start_N: Tensor, alphabet: Alphabet, keys: Sequence[Key]) -> tuple[Tensor, Tensor]:
-    """What clients that learned nothing would vote, and the lengths of these clients' jumps."""
+    """The votes that these clients would send had they learned nothing, and the lengths of their jumps."""
     untrained_KN, lengths_KN = torch.empty_like(votes_KN), torch.empty(votes_KN.shape, device=votes_KN.device)
     for row, key in enumerate(keys):
         u_N = as_uniform(shared_random(key, len(start_N), start_N.device))

@@ -20,17 +20,17 @@ class Random(Attack):
     def tamper(self, seen: Seen) -> Message:
         sent = dict(seen.own)
         for name in seen.bulk:
-            rows, start = zip(seen.own[name], seen.keys, strict=True), seen.unmoved.get(name, 0)
+            rows, start_N = zip(seen.own[name], seen.keys, strict=True), seen.start(name)
             sent[name] = torch.stack(
-                [_noise(row, start, bool(seen.scales), key.torch(f"attack {name}", row.device)) for row, key in rows]
+                [_noise(row, start_N, bool(seen.scales), key.torch(f"attack {name}", row.device)) for row, key in rows]
             )
         return sent
 
 
-def _noise(row: Tensor, start: Tensor | int, scaled: bool, generator: torch.Generator) -> Tensor:
+def _noise(row: Tensor, start_N: Tensor, scaled: bool, generator: torch.Generator) -> Tensor:
     if row.is_floating_point():
-        update = row - start
-        return start + update.mean() + update.std() * torch.randn(row.shape, generator=generator, device=row.device)
+        update = row - start_N
+        return start_N + update.mean() + update.std() * torch.randn(row.shape, generator=generator, device=row.device)
     if scaled:
         drawn: Tensor = row[torch.randint(len(row), row.shape, generator=generator, device=row.device)]
         return torch.where(torch.rand(row.shape, generator=generator, device=row.device) < 0.5, drawn, -drawn)

@@ -90,7 +90,7 @@ def _conclude(path: Path, page: Path, method: Method) -> bool:
     from fedvote.reputation import rule_of
     from fedvote.runs.folder import NETWORK, RunFolder
     from fedvote.runs.progress import left_out_in_all
-    from fedvote.tasks.goal import ACCURACY, Shown
+    from fedvote.tasks.shown_metric import ACCURACY, Shown
 
     records = RunFolder(path).metrics()
     last = records[-1]

@@ -27,11 +27,10 @@ def is_frame(values: Any) -> bool:
 
 
 def inputs(values: Any, name: str, columns: Sequence[str] | None = None, unscaled: bool = False) -> Tensor:
-    """Bytes as they are, other numbers as float32. `columns`: the columns of a frame, in this order.
+    """Bytes as they are, other numbers as float32. Bytes with two axes, grey images, get an axis of channels.
 
-    `unscaled`: nothing will scale them, so warn of numbers that networks train badly on.
-
-    Bytes with two axes are grey images and get an axis of channels. Sequences and tables keep their shape.
+    `columns`: the columns of a frame, in this order. `unscaled`: nothing will scale the inputs, so warn of numbers that
+    networks train badly on.
     """
     x = _frame(values, name, columns) if is_frame(values) else as_tensor(values, name)
     if x.ndim < 2 or x.numel() == 0 or x.is_complex():
@@ -133,7 +132,7 @@ def _frame(frame: Any, name: str, columns: Sequence[str] | None) -> Tensor:
 
 
 def _is_number(values: Any) -> bool:
-    """Whether a column holds numbers. Categories are none, also if they are called 1, 2, 3."""
+    """Whether a column holds numbers. Categories are no numbers, even if they are called 1, 2, 3."""
     category = str(getattr(values, "dtype", "")) == "category"
     kind = np.asarray(values).dtype.kind
     return not category and (kind in "biuf" or (kind == "O" and all(isinstance(each, Real) for each in values)))

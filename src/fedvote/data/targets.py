@@ -163,12 +163,9 @@ def _lists_of_labels(values: Any) -> bool:
     return any(isinstance(label, str) for row in rows for label in row) or len({len(row) for row in rows}) > 1
 
 
-def _sorted(labels: Iterable[Any]) -> list[str]:
+def _sorted(labels: set[Any]) -> list[str]:
     """Names in their order; numbers by their size."""
-    found = list(labels)
-    return list(
-        map(str, sorted(found) if not any(isinstance(each, str) for each in found) else sorted(map(str, found)))
-    )
+    return sorted(map(str, labels)) if any(isinstance(each, str) for each in labels) else list(map(str, sorted(labels)))
 
 
 def _indicators(rows: Any, known: Sequence[str], name: str) -> np.ndarray:

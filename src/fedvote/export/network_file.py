@@ -105,22 +105,9 @@ def load_network(
         raise ConfigError(f"there is no {path}: it is written when a run ends; {how}")
     with _errors_named(path):
         about, tensors = _read(path)
-    module_given, module = module is not None, _make(path, about, tensors, trust) if module is None else bare(module)
-    names = about.voted if keep_float is None else None
-    keep_float = about.keep_float if keep_float is None else keep_float
-    if names is None and keep_float is None and math.prod(about.shape) > LARGEST_TRIAL:
-        raise ConfigError(
-            f"{path} does not say which layers are voted on, and its inputs of shape {about.shape} are too large to "
-            "find out by running it: name the layers that stay float (keep_float)"
-        )
-    starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
-    votable = names is None and about.packing != "float32"  # else a network that only float methods train will do, too
-    with _errors_named(path):
-        either = [
-            Network(module, keep_float=keep_float, start=each, shape=about.shape, votes=votable, voted=names)
-            for each in starts
-        ]
-    network = either[about.layers == either[1].layout.hex()]
+    called = about.model if module is None else "the module given"
+    made = _make(path, about, tensors, trust) if module is None else bare(module)
+    network = _as_trained(path, about, made, keep_float)
     floats = tensors.pop("float")
     voted_bytes = tensors.pop("voted").numpy().tobytes()
     statistics, buffers = (
@@ -132,17 +119,36 @@ def load_network(
     same_buffers = not buffers or _shapes(buffers) == _shapes(network.constants)  # earlier files have none
     if found != (network.layout.hex(), (network.F,), norms) or not same_buffers:
         raise ConfigError(
-            f"{path} is of another network than {'the module given' if module_given else about.model}: it has "
-            f"{len(floats)} float weights and {len(statistics | buffers)} batch-norm statistics and other buffers, "
-            f"expected {network.F} and {len(norms | network.constants)}; use the layer names and shapes and the "
+            f"{path} is of another network than {called}: it has {len(floats)} float weights and "
+            f"{len(statistics | buffers)} batch-norm statistics and other buffers, expected {network.F} and "
+            f"{len(norms | network.constants)}; use the layer names and shapes and the "
             "keep_float of training"
         )
     with _errors_named(path):
         voted = CODECS[about.packing](network.D).decode(voted_bytes).float()
     ready = network.module(Weights(voted, floats), statistics | buffers)
     dtype, votes = DTYPES[about.dtype], count_votes(voted)
-    made = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
-    return made.eval().requires_grad_(False)
+    deployed = Deployed(ready, about.mean, about.std, about.classes, about.shape, dtype, votes)
+    return deployed.eval().requires_grad_(False)
+
+
+def _as_trained(path: Path, about: About, module: nn.Module, keep_float: Sequence[str] | None) -> Network:
+    """The module with the same weights voted on as in training, and batch norms of the same kind."""
+    voted = about.voted if keep_float is None else None
+    keep_float = about.keep_float if keep_float is None else keep_float
+    if voted is None and keep_float is None and math.prod(about.shape) > LARGEST_TRIAL:
+        raise ConfigError(
+            f"{path} does not say which layers are voted on, and its inputs of shape {about.shape} are too large to "
+            "find out by running it: name the layers that stay float (keep_float)"
+        )
+    starts: tuple[Start, Start] = ("seed", "given")  # batch norm has parameters if the initial weights were given
+    votable = voted is None and about.packing != "float32"  # else a network that only float methods train will do, too
+    with _errors_named(path):
+        either = [
+            Network(module, keep_float=keep_float, start=each, shape=about.shape, votes=votable, voted=voted)
+            for each in starts
+        ]
+    return either[about.layers == either[1].layout.hex()]
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Summary:
 
     @property
     def uplink_bytes(self) -> float:
-        """Of one client's message in one round, before entropy coding."""
+        """Bytes of one client's message in one round, before entropy coding."""
         return self.frame_bytes + sum(layer.weights * layer.bits_up for layer in self.layers) / 8
 
     @property

@@ -3,8 +3,8 @@
 A vote of voter k is +1 with a probability p_k that its data decide, between two ends. A tally of K votes is a sum of
 such coins, Poisson binomial (Chen et al., 2022). Two datasets that differ in one client differ in one coin. The worst
 case is that this coin goes from one end to the other, in every weight and every round, while all other coins lie at the
-ends: a divergence is quasi-convex in each coin. Tried are all at the lower end, half at each, and all at the upper; no
-other mixture has been found that is worse.
+ends: a divergence is quasi-convex in each coin. Three cases are tried: all other coins at the lower end, half at each
+end, and all at the upper end. No worse mixture has been found.
 
 The Rényi divergence of one tally is summed over all its values. Divergences of all weights and rounds add up (Mironov,
 2017), and the library turns their sum into epsilon.
@@ -29,7 +29,7 @@ ORDERS: Numbers = np.concatenate(
 
 
 def epsilon(tallies: Mapping[int, int], ends: Ends, delta: float) -> float:
-    """Of all tallies together; `tallies`: voters -> number of tallies (weights times rounds) with so many."""
+    """Epsilon of all tallies together; `tallies`: voters -> number of tallies (weights times rounds) with so many."""
     total = sum(count * divergences(voters, ends) for voters, count in tallies.items())
     return float(compute_epsilon(ORDERS, total, delta)[0])
 

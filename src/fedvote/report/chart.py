@@ -12,8 +12,8 @@ from fedvote.report.lines import LegendKey, Point, Series, legend, line_chart
 from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import NONE, brief
 from fedvote.report.page import shell
+from fedvote.report.run_sentence import in_common
 from fedvote.report.svg import line_svg
-from fedvote.report.what_it_was import in_common
 from fedvote.runs.config import Config
 
 Measured = Sequence[float | None]

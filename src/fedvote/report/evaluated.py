@@ -9,7 +9,7 @@ from fedvote.report.heat import HeatMap, heat_map
 from fedvote.report.markup import Html, join, meter, tag
 from fedvote.report.number_text import writer
 from fedvote.report.read_run import Run
-from fedvote.tasks.goal import ACCURACY, Shown
+from fedvote.tasks.shown_metric import ACCURACY, Shown
 
 MOST_ROWS = 64  # a longer list is folded
 LONG = 20  # letters of a name that may be cut off in a narrow column

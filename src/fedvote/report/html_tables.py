@@ -13,8 +13,8 @@ from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import NONE, decimal, percent, size, writer
 from fedvote.report.over_seeds import Group, several_seeds
 from fedvote.report.read_run import Record, Run, number
-from fedvote.report.what_it_was import written
-from fedvote.tasks.goal import Shown
+from fedvote.report.run_sentence import written
+from fedvote.tasks.shown_metric import Shown
 
 Keys = tuple[str, ...]
 """The path to a value in a configuration."""

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from fedvote.errors import some
 from fedvote.report.read_run import Run, number
-from fedvote.report.what_it_was import described, rule
+from fedvote.report.run_sentence import described, rule
 
 EVENTS = {
     "refused": "refused",

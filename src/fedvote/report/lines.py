@@ -110,7 +110,7 @@ def band(series: Series, x: Axis, y: Axis) -> str:
 
 
 def dashes(series: Series) -> str | None:
-    """Of several equal lines, each draws one dash in turn, so that all of their colours are seen."""
+    """The dashes of one of several equal lines: they draw in turns, so that all of their colours are seen."""
     turn, of = series.turn
     if of == 1:
         return None

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from fedvote.tasks.goal import Shown
+from fedvote.tasks.shown_metric import Shown
 
 NONE = "\N{EN DASH}"
 LEAST, MOST = 1e-9, 1e12  # beyond them, a number is written as a power of ten

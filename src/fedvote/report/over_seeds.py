@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from fedvote.report.lines import Point
 from fedvote.report.read_run import Run
-from fedvote.tasks.goal import Shown
+from fedvote.tasks.shown_metric import Shown
 
 SEED_AT_END = re.compile(r"[-_.,/= ]*(seed)?[-_.,/= ]*\d*$")
 

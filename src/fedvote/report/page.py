@@ -21,8 +21,8 @@ from fedvote.report.markup import Html, join, meter, tag
 from fedvote.report.measured import method_measurements
 from fedvote.report.over_seeds import Group, groups_of, several_seeds
 from fedvote.report.read_run import Run
+from fedvote.report.run_sentence import attack_name, clients_per_round, in_common, rule, run_sentence, written
 from fedvote.report.sections import by_round, by_traffic, folded, section
-from fedvote.report.what_it_was import attack_name, clients_per_round, in_common, rule, what_it_was, written
 
 ALLOWED = "script-src 'unsafe-inline'; img-src data:"
 OVER_SEEDS = "Means over runs that differ only in their seed, the metric with its standard deviation."
@@ -35,7 +35,7 @@ FLOAT32 = (
 def page(runs: Sequence[Run]) -> str:
     groups = groups_of(runs)
     body = tag("main", answer(groups), facts(runs), *charts(groups), *details(groups))
-    return shell(title(runs), join(heading(title(runs), {}, what_it_was(runs)), body))
+    return shell(title(runs), join(heading(title(runs), {}, run_sentence(runs)), body))
 
 
 def shell(title: str, body: Html) -> str:

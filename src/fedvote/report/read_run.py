@@ -17,7 +17,7 @@ from fedvote.report.read_evaluation import read_evaluation
 from fedvote.runs.description import JUDGED_BY
 from fedvote.runs.folder import EVALUATION, RunFolder
 from fedvote.runs.metrics_file import read_records
-from fedvote.tasks.goal import Shown
+from fedvote.tasks.shown_metric import Shown
 
 Record = Mapping[str, Any]
 """One line of metrics.jsonl."""

@@ -12,7 +12,7 @@ from fedvote.report.markup import Html, join, tag
 from fedvote.report.number_text import brief, decimal
 from fedvote.report.over_seeds import Group, mean_points, several_seeds
 from fedvote.report.read_run import Run, number
-from fedvote.tasks.goal import ACCURACY, Shown
+from fedvote.tasks.shown_metric import ACCURACY, Shown
 
 KINDS = {  # metric: its name, its colour on the page of one run, its dash
     "accuracy_float": ("float", 1, "dashed"),

@@ -12,11 +12,11 @@ from fedvote.report.markup import Html, tag
 from fedvote.report.number_text import brief
 
 WIDTH, HEIGHT = 520, 260
-"""Of the plot, without its margins."""
+"""Size of the plot, without its margins."""
 
 LEFT, TOP, RIGHT, BOTTOM = 56, 44, 170, 52
 ROW, LETTER = 20, 7.5
-"""Of the legend: height of a line, and the most that a letter is wide on average."""
+"""Of the legend: the height of a line, and the mean width of a letter, at most."""
 
 STYLE = """svg { overflow: visible; }
 text { fill: var(--soft); font: 12px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }

@@ -10,8 +10,8 @@ out, with all their votes, in this order:
 - conspirators: ballots that agree with all others far more than the majority's do, on the same lines, and with each
   other most of all. Honest clients learn from different examples. Attackers who push the same weights agree more;
 - opponents (opposition.py): the smaller of two camps that pull against each other, over rounds or in one, in whole
-  ballots or in one layer (layer_pairs.py). If the members of the larger one have robbed some of their own of their
-  votes, they are left out instead. Idle ballots are left aside where whole ballots are compared, and then ballots at
+  ballots or in one layer (layer_pairs.py). If members of the larger camp have copied the votes of others in it, they
+  are left out instead. Where whole ballots are compared, idle ones are set aside first, and then those that vote at
   random as well: they would hide the others;
 - cliques (cliques.py): a few clients that agree with each other alone, as if their inputs had a trigger.
 
@@ -104,7 +104,7 @@ class Camps(Reputation):
         heads_N = self.heads_of_all(memory["reputation"])
         found = innovations(ballots, key)
         copied_K = copies(found)
-        found = [part.jumps_alone() for part in found]  # roundings are no longer needed
+        found = [part.jumps_alone() for part in found]  # frees the roundings
         stay, half = self.plausible(found, copied_K, heads_N, clients_K.cpu(), memory["work"].double().cpu())
         trusted_K = torch.isin(clients_K.cpu(), torch.tensor(self.trusted, dtype=torch.long))
         stay = with_trusted(stay, trusted_K)
@@ -114,7 +114,7 @@ class Camps(Reputation):
         alike_nn = cosines(common_counts(found)[stay][:, stay])
         memory = memory | remembered(memory, rows, alike_nn)
         memory = memory | remembered_by_layer(memory, rows, found, stay)
-        found = [part.jumps_alone() for part in found]  # neither are counts of pairs
+        found = [part.jumps_alone() for part in found]  # frees the cached counts of pairs
         pairs = pairs_of(memory, rows, alike_nn, heads_N, half, len(clients_K))
         number_n = work_KP[stay.to(work_KP.device), 0].cpu()
         inside = self.undisputed(memory, rows, found, stay, number_n, alike_nn, pairs)
@@ -273,7 +273,7 @@ def with_trusted(stay: Tensor, trusted_n: Tensor) -> Tensor:
 
 
 def corrected(gap: float, tests: int) -> float:
-    """The gap that so many tests exceed by chance no more often than one exceeds `gap`, if positions were normal."""
+    """The gap that so many tests exceed by chance as rarely as a single test exceeds `gap`, if positions are normal."""
     one, usual = NormalDist(), 3.0
     chance = 1 - one.cdf(usual)
 

@@ -14,12 +14,12 @@ from torch import Tensor
 from fedvote.core import State
 
 MOST_CLIENTS = 1024  # whose pairs are remembered
-KEPT = 0.5  # share of the older sums: first rounds, in which all clients learn the same, shall not count for long
-LOYAL = 0.25  # agreement of a camp's loyal client with the other camp, relative to that with its own, at most
+KEPT = 0.5  # share of the older sums: the first rounds, in which all clients learn the same, soon stop counting
+LOYAL = 0.25  # a loyal client agrees with the other camp at most this much, relative to its own camp
 
 
 def no_pairs(clients: int) -> State:
-    """The memory before round 1: sums of cosines, and of the rounds in which both voted; and who was an opponent."""
+    """The memory before round 1: of each pair, sums of cosines and of common rounds; of each client, its opposition."""
     columns = clients if clients <= MOST_CLIENTS else 0
     pairs = {"agreed": torch.zeros(clients, columns), "met": torch.zeros(clients, columns)}
     return {**pairs, "opposed": torch.zeros(clients)}
@@ -31,7 +31,7 @@ class Pairs:
 
     alike_nn: Tensor  # mean cosine of each pair of the round's n ballots
     heads_n: Tensor
-    absent_An: Tensor  # the same of each client outside of the round with each in it; NaN if they have never met
+    absent_An: Tensor  # mean cosine of each client outside of the round with each in it; NaN if they have never met
     heads_A: Tensor
     half: float  # of the round's heads
     ballots: int  # of the round, also those that were left out as forged
@@ -41,7 +41,7 @@ class Pairs:
     def outnumber(self, camp: Tensor, others: Tensor) -> bool:
         """Whether a camp has most heads, also with the absent clients that have met both camps.
 
-        Of these, only those support it that agreed with the camp and hardly with the others.
+        An absent client supports the camp if it agreed with the camp, and hardly with the others.
         """
         with_A, without_A = self.absent_An[:, camp].nanmean(1), self.absent_An[:, others].nanmean(1)
         met_A = ~(with_A - without_A).isnan()
@@ -49,7 +49,7 @@ class Pairs:
         return float(self.heads_n[camp].sum()) + supporters > self.half + float(self.heads_A[met_A].sum()) / 2
 
     def accused(self, camp: Tensor, others: Tensor) -> int:
-        """How many ballots would be left out: those without most trusted clients; if nobody is trusted, the fewer."""
+        """How many ballots would be left out: those of the side with fewer trusted clients, or else of the smaller."""
         trusted = [float((self.heads_n[side] - 1).clamp_min(0).sum()) for side in (camp, others)]
         if trusted[0] == trusted[1]:
             return min(len(camp), len(others))

@@ -33,7 +33,7 @@ def copies(found: Sequence[Part]) -> Tensor:
 
 
 def robbed(found: Sequence[Part], camp: Tensor) -> Tensor:
-    """(n,) which ballots of a camp the others have copied: whose common innovations cost the others longer jumps."""
+    """(n,) which ballots of a camp its other members have copied: common innovations cost the copiers longer jumps."""
     total_nn, square_nn = longer_jumps(found, camp)
     return total_nn.sum(0) / square_nn.sum(0).clamp_min(1).sqrt() > COPIED
 

@@ -6,8 +6,9 @@ e = sign(v - r), and the jump t the smallest change of the weight that makes u r
 
     E[e] is the weight's change, jumps are smaller than that change, and e is 0 for most weights.
 
-Of a vote the random rounding is known, so innovations are far less noisy than votes. Whoever forges votes without
-regard to its own numbers (inverts, copies, votes against a plurality) makes many innovations, with long jumps.
+The server knows the random rounding of each vote, so innovations are far less noisy than votes. A client that forges
+votes without regard to its own numbers (inverts, copies, votes against a plurality) has many innovations, with long
+jumps.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ from fedvote.reputation.gaps import running_sum
 
 FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots explain as much
 FEWEST_MEMBERS = 2  # a single client has no camp
-EXPLAINED = (0.45, 2.5)  # share of the variance that opposing camps of K ballots explain: the first, plus the other / K
+EXPLAINED = (0.45, 2.5)  # opposing camps of K ballots explain this share of the variance: the first + the second / K
 SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
-DISPUTED = 0.3  # how far below zero the cosine between a small camp and all others is, relative to that within
+DISPUTED = 0.3  # a small camp has a cosine with all others this far below zero, relative to the cosine within
 SLIGHTLY = 0.1  # the same where the large camp would be left out, since the small one has most trusted clients
 BESIDE_FORGERS = (0.5, 0.25)  # share of EXPLAINED that suffices beside forgers, and how far below zero rho is then
 CANCELLED = (0.6, 0.55)  # the same of camps whose work cancels: honest ones explain less, or cancel less
@@ -59,7 +59,7 @@ QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than thi
 TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp of whole ballots
-USUAL = 0.7  # share of a ballot's cosines with others, the smallest, that show an aim: a few friends are none
+USUAL = 0.7  # share of a ballot's cosines, the smallest, by which it has an aim: the largest may be of a few friends
 AIM = 0.5  # mean square of these cosines, from which on a ballot has an aim, relative to the median ballot's
 CLEAR = 0.4  # how much more a clear member agrees with its own camp than with the other, relative to the mean
 

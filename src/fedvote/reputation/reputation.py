@@ -24,7 +24,7 @@ MEMORY = "reputation/"  # prefix of the state tensors that are a rule's memory
 class Ballots:
     """All that a rule may see: the round's votes, their senders, the soft vote that was broadcast, and the layers.
 
-    Many ballots are packed, one bit a vote. `rows` and `at` give a few votes at a time, `votes_KD` all: a byte a vote.
+    Many ballots are packed, a bit a vote. `rows` and `row_at` unpack a few at a time, `votes_KD` all: a byte a vote.
     """
 
     votes: Tensor | Packed  # (K, D)

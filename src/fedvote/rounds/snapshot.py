@@ -1,4 +1,4 @@
-"""What a round leaves behind: all that the next round depends on."""
+"""A snapshot of a run after a round: all that the next round depends on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedvote.core import State
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The state after a round, all that the next round depends on, and the round's record."""
+    """The server's state and the clients' memories after a round, and the round's record."""
 
     round: int
     state: State = field(repr=False)

@@ -18,7 +18,7 @@ from fedvote.system.atomic_file import ENDING, write
 
 
 def claim(folder: RunFolder, config: Config, resume: bool) -> Snapshot | None:
-    """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten but by `resume`."""
+    """Lock the folder for this run; returns its checkpoint, if any. Nothing is overwritten except by `resume`."""
     check_claim(folder, config, resume)
     _make_and_lock(folder.path)
     try:
@@ -50,20 +50,22 @@ def check_claim(folder: RunFolder, config: Config, resume: bool) -> None:
 def check_same_run(folder: RunFolder, config: Config) -> None:
     """Refuse a configuration other than the one of the run in the folder, if there is a run."""
     saved = folder.config() if folder.begun() else None
+    if saved is None:
+        return
     # the same run may have more rounds, unless a schedule ends with the last, and other timeouts
-    if saved is not None:
-        rounds = saved.rounds if depends_on_rounds(config) else config.rounds
-        saved = dataclasses.replace(saved, rounds=rounds, flower=config.flower)
-    if saved is not None and saved != config:
-        if saved == dataclasses.replace(config, rounds=saved.rounds):
-            raise ConfigError(
-                f"{folder.path} holds a run of {saved.rounds} rounds whose schedule ends with the last of them, so "
-                f"it cannot go on to {config.rounds}: start a run of {config.rounds} in another folder with --out"
-            )
+    rounds = saved.rounds if depends_on_rounds(config) else config.rounds
+    saved = dataclasses.replace(saved, rounds=rounds, flower=config.flower)
+    if saved == config:
+        return
+    if saved == dataclasses.replace(config, rounds=saved.rounds):
         raise ConfigError(
-            f"{folder.path} holds another run: it differs in {', '.join(differences(saved, config))}; "
-            f"{folder.how_to_resume()}, or choose another folder with --out"
+            f"{folder.path} holds a run of {saved.rounds} rounds whose schedule ends with the last of them, so "
+            f"it cannot go on to {config.rounds}: start a run of {config.rounds} in another folder with --out"
         )
+    raise ConfigError(
+        f"{folder.path} holds another run: it differs in {', '.join(differences(saved, config))}; "
+        f"{folder.how_to_resume()}, or choose another folder with --out"
+    )
 
 
 def check_rounds(folder: RunFolder, done: int, config: Config) -> None:

@@ -41,9 +41,9 @@ def configure(
 
     `trust`: the folder's configuration may run the FILE.py that it names.
     """
-    if resume and source is None and out is None:
-        raise ConfigError("--resume names no run: give the folder of the run to resume, --resume --out DIR")
-    if resume and source is None and out is not None:
+    if resume and source is None:
+        if out is None:
+            raise ConfigError("--resume names no run: give the folder of the run to resume, --resume --out DIR")
         folder = RunFolder(out, trust)
         if not folder.config_file.is_file():
             raise ConfigError(f"{out} holds no run to resume: name the preset or file to run")

@@ -62,9 +62,7 @@ class RunFolder:
 
     def environment(self) -> dict[str, Any]:
         """The content of environment.json; empty if there is none."""
-        if not self.environment_file.is_file():
-            return {}
-        return read_table(self.environment_file)
+        return read_table(self.environment_file) if self.environment_file.is_file() else {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Append a round's line to metrics.jsonl. On resume, lines after the checkpoint's round are dropped."""

@@ -1,4 +1,4 @@
-"""Errors of a configuration name the whole key, attack.share: a part of a program knows only its own field, share."""
+"""Errors about a configuration name the whole key, attack.share. The part itself knows only its field, share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUBJECT = re.compile(r"(\w+)(?= is | names | ')")  # an error's first word, if t
 
 @contextmanager
 def full_keys(keys: Mapping[str, str]) -> Iterator[None]:
-    """An error about a field is about its key instead; `keys`: field -> key."""
+    """Replace the field that an error names by its key; `keys`: field -> key."""
     try:
         yield
     except FedVoteError as error:

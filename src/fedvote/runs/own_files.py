@@ -23,7 +23,7 @@ def own_files(config: Config) -> dict[str, str]:
 
 @cache
 def digest(file: Path) -> str:
-    """As this process first saw the file: it runs that code to its end, also if the file changes meanwhile."""
+    """The digest when this process first saw the file: it runs that code to its end, even if the file changes."""
     return hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
 
 
@@ -34,7 +34,7 @@ def changed(folder: RunFolder, config: Config) -> list[str]:
 
 
 def others_than_made(files: Iterable[str], environment: Mapping[str, object]) -> list[str]:
-    """The files that are not here as they were in the environment of a run, or not known to be."""
+    """The files that are missing here, or not known to be those that made a run in this environment."""
     made = _digests(environment)
     return [file for file in files if not Path(file).is_file() or made.get(file) != digest(Path(file))]
 

@@ -12,7 +12,7 @@ from typing import Any
 from fedvote.errors import some
 from fedvote.network.summary import Summary
 from fedvote.rounds.snapshot import Snapshot
-from fedvote.tasks.goal import ACCURACY, Shown
+from fedvote.tasks.shown_metric import ACCURACY, Shown
 
 WIDE = 100  # columns from which on a line also has the float network and a bar
 MOST_NAMES = 16  # clients that a line names
@@ -124,7 +124,7 @@ def _text(snapshot: Snapshot, sent: Sent, one_line: bool = False) -> str:
 
 
 def _news(snapshot: Snapshot, known: set[Event]) -> Iterator[str]:
-    """Messages that were refused, and other events of clients that are not `known`, which grows by these."""
+    """Lines about refused messages, and about events that are not `known` yet. Adds these events to `known`."""
     if refused := snapshot.record.get("refused", {}):
         yield f"{len(refused)} not counted, {next(iter(refused.values()))}"
     back = set(map(str, snapshot.record.get("counted", ())))
@@ -140,7 +140,7 @@ def _news(snapshot: Snapshot, known: set[Event]) -> Iterator[str]:
 
 
 def left_out_in_all(records: Sequence[Mapping[str, Any]]) -> str:
-    """Whom the rule left out, in one sentence: the clients of the last round, and how many others before."""
+    """The clients that the rule left out in the last round, and how many others before, in one sentence."""
     rounds = [sorted(map(int, record.get("left_out", {}))) for record in records]
     last, others = rounds[-1], len({client for out in rounds for client in out if client not in rounds[-1]})
     before = f"; in earlier rounds {others} {'other ' * bool(last)}client{'s' * (others > 1)}" if others else ""

@@ -24,7 +24,7 @@ from fedvote.runs.own_files import check_same_code
 from fedvote.runs.progress import traffic_text, watch
 from fedvote.runs.simulated_run import run
 from fedvote.runs.toml_tables import in_order
-from fedvote.tasks.goal import Shown
+from fedvote.tasks.shown_metric import Shown
 
 SEPARATOR = re.compile(r",(?![^\[]*\])")  # commas outside brackets
 TABLE = "sweep.json"  # the sweep's table, in its folder

@@ -17,7 +17,7 @@ from fedvote.runs.sweep import Point
 from fedvote.runs.toml_tables import as_table
 from fedvote.system.atomic_file import write
 from fedvote.system.device import find_device
-from fedvote.tasks.goal import ACCURACY, Shown
+from fedvote.tasks.shown_metric import ACCURACY, Shown
 
 
 @dataclass(frozen=True)

@@ -123,31 +123,7 @@ class Goal:
         return {"metric": {"name": self.metric.name, **own}}
 
 
-@dataclass(frozen=True)
-class Shown:
-    """How records show their metric: its name in their fields, its direction, its format."""
-
-    name: str = "accuracy"
-    higher_is_better: bool = True
-    percent: bool = True
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Shown:
-        return cls(**record.get("metric", {}))
-
-    @property
-    def title(self) -> str:
-        """The name with a capital, to begin a title."""
-        return self.name[:1].upper() + self.name[1:]
-
-    def text(self, value: float | None) -> str:
-        if value is None:
-            return "none"
-        return f"{value:.1%}" if self.percent else f"{value:.4g}"
-
-
 CLASSES = Goal(CrossEntropy(), Accuracy())
-ACCURACY = Shown()
 
 
 def _suits(what: str, part: Any, registry: Mapping[str, Any], data: Dataset) -> None:

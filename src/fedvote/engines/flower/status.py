@@ -12,7 +12,7 @@ from fedvote.errors import ConfigError
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.json_table import read_table
 from fedvote.runs.progress import both_ways, traffic_text
-from fedvote.tasks.goal import Shown
+from fedvote.tasks.shown_metric import Shown
 
 ROSTER = "roster.json"
 RUN = "run"  # the run folder in a folder of `fedvote deploy local`

@@ -8,7 +8,7 @@ from typing import Any
 from fedvote.core import Task
 from fedvote.runs.folder import EVALUATION, RunFolder
 from fedvote.runs.json_table import read_table
-from fedvote.tasks.goal import Shown
+from fedvote.tasks.shown_metric import Shown
 
 
 def run_facts(run: Path, trust: bool) -> dict[str, Any]:

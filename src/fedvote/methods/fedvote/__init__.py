@@ -251,8 +251,8 @@ class FedVote(Method):
         """2 p - 1, before it is clipped."""
         return self.soft_levels.value(message["level"], int(message["levels"]) + 1)
 
-    def held(self, state: State) -> Tensor:
-        """The 2 p - 1 that changes are added to; clipped if a rest is carried, which is what the clipped one lacks."""
+    def start_of_changes(self, state: State) -> Tensor:
+        """The 2 p - 1 that changes are added to. If rests are carried it is clipped: the rest is the part cut off."""
         return self.soft(state) if self.carries else self.broadcast_soft(state)
 
     @property

@@ -42,7 +42,7 @@ class LateVotes:
 
 def with_late(method: FedVote, state: State, mean_D: Tensor, ballots: int, late: Sequence[LateVotes]) -> Tensor:
     """(D,) the soft vote of so many ballots, and of late ones; it may lie beyond ±1."""
-    start_D = method.held(state)
+    start_D = method.start_of_changes(state)
     total_D, weight = ballots * mean_D, float(ballots)
     for ballot in late:
         # sum_m w_m + sum_l lambda_l (2 p - 1 + w_l - r_l)

@@ -36,7 +36,7 @@ class SoftLevels:
     p_min: float
 
     def check(self) -> None:
-        """ConfigError for a number of levels that cannot be sent, or that `p_min` makes one of two."""
+        """ConfigError for a number of levels that cannot be sent, or of which `p_min` makes two equal."""
         if self.number and not 2 <= self.number <= MOST_BROADCAST_LEVELS:
             raise ConfigError(f"levels is {self.number}, expected 0 (all) or 2 to {MOST_BROADCAST_LEVELS}")
         if self.number > 2 and float(self.values()[-2]) >= 1 - 2 * self.p_min:

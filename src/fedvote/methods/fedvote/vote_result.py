@@ -1,8 +1,9 @@
 """The function vote of Algorithm 1: from the tallies of a round to the next state.
 
-The tally replaces the soft vote, or its difference from the tally of untrained ballots moves it (`counts`). A client
-that moves a weight from w to q votes differently from its untrained ballot with probability |q - w| / 2, so its change
-has a variance of at most 2 |q - w|; a vote has 1 - q^2, however little the client learned.
+With `counts = "votes"` the tally replaces the soft vote. With "changes", the tally minus that of untrained ballots is
+added to it, which has less noise. A client that moves a weight from w to q votes differently from its untrained ballot
+with probability |q - w| / 2. So its change has a variance of at most 2 |q - w|. Its vote has a variance of 1 - q^2,
+however little it learned.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def moved(method: FedVote, state: State, key: Key, counted: Counted) -> Tensor:
     if method.counts == "changes":
         # 2 p^(k+1) - 1 = 2 p^(k) - 1 + sum_m lambda_m^(k) (w_m - r_m)
         untrained_VD = tally_of_untrained(method, state, key, counted)
-        soft_D = method.held(state) + soft_D - soft_vote(untrained_VD, method.alphabet)
+        soft_D = method.start_of_changes(state) + soft_D - soft_vote(untrained_VD, method.alphabet)
     if counted.late:
         soft_D = with_late(method, state, soft_D, len(counted.clients), counted.late)
     if (method.counts == "changes" or counted.late) and not method.carries:  # a rest has to be added before

@@ -85,7 +85,7 @@ def _measure(session: Session) -> dict[str, Any]:
 
 
 def _seeds_seconds(session: Session, voters: frozenset[int]) -> float:
-    """Of putting together all seeds of one voter that the tally needs."""
+    """Seconds to put together all seeds of one voter that the tally needs."""
     helpers, seed = session.neighbours[0], 1
     places = [place for place, other in enumerate(helpers, start=1) if other in voters]
     given = dict(zip(places, share(seed, places, session.threshold, seeded(Key(0), "shares")), strict=True))

@@ -14,8 +14,8 @@ from fedvote.errors import ConfigError
 from fedvote.randomness import Key
 from fedvote.randomness.attackers import draw_attackers
 from fedvote.report.chart import Page, facts_of
+from fedvote.report.run_sentence import in_common
 from fedvote.report.sections import section
-from fedvote.report.what_it_was import in_common
 from fedvote.reputation import trusted_by
 from fedvote.runs.claim import check_same_run
 from fedvote.runs.config import Config, depends_on_rounds
@@ -177,7 +177,7 @@ def configured(cell: Cell, seed: int, asked: Asked) -> Config:
 
 
 def fits(cell: Cell, asked: Asked) -> bool:
-    """Whether the settings asked for belong to this cell's method, too; that of a cell not asked for may be another."""
+    """Whether the settings asked for fit this cell: a cell that was not asked for may have another method."""
     with suppress(ConfigError):
         configured(cell, 0, asked)
         return True

@@ -34,7 +34,7 @@ def check_names_kept(cells: Sequence[Cell], wanted: Sequence[Cell], settings: Se
 
 
 def _becomes(cell: Cell, setting: str, cells: Sequence[Cell], settings: Sequence[str]) -> Cell | None:
-    """The cell of this row or column whose run this cell's becomes by the setting: it is named after a default."""
+    """Another cell of this row or column, whose run this cell's becomes by the setting: it is named after a default."""
     without = [each for each in settings if each != setting]
     before, now = _made(cell, without), _made(cell, settings)
     beside = (other for other in cells if other.row == cell.row or other.column == cell.column)

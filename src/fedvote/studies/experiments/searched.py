@@ -17,7 +17,7 @@ from fedvote.studies.experiments.views import grid
 from fedvote.studies.rows import chosen
 
 Chosen = Mapping[str, str]
-"""What is searched for, such as an attack -> the name of its chosen setting."""
+"""The subject of a search, such as an attack -> the name of its chosen setting."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Searched:
         chosen([name for name in only if name not in by_any], known, self.about)
 
     def names(self) -> dict[str, list[str]]:
-        """What is searched for, and the rows and columns that the comparison has after any choice."""
+        """The subjects of the search, and the rows and columns that the comparison has after any choice."""
         compared = self._compared()
         by_all = [name for name in compared[0] if all(name in names for names in compared)]
         searched = dict.fromkeys(cell.row for cell in self.candidates)

@@ -1,4 +1,4 @@
-"""What a run was, in a plain sentence: who trained what, on which data, how; and who was hostile."""
+"""One plain sentence about a run: who trained what, on which data, and how. A second one says who was hostile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fedvote.report.read_run import Run
 from fedvote.runs.catalogue import catalogue
 
 
-def what_it_was(runs: Sequence[Run]) -> str:
+def run_sentence(runs: Sequence[Run]) -> str:
     return of_one(runs[0]) if len(runs) == 1 else of_several(runs)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedvote.report.read_run import read_runs
-from fedvote.report.what_it_was import what_it_was
+from fedvote.report.run_sentence import run_sentence
 from tests.report.pages import MakeRun
 
 
 def sentence(*folders: Path) -> str:
-    return what_it_was(read_runs(folders))
+    return run_sentence(read_runs(folders))
 
 
 def test_a_run_is_told_in_a_sentence_with_its_method_explained(make_run: MakeRun) -> None:
