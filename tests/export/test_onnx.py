@@ -223,7 +223,7 @@ def test_a_forward_that_calls_len_is_exported_for_batches_of_any_size(tmp_path: 
     for made in (export_onnx(network, tmp_path / "x.onnx"), export_onnx(network, tmp_path / "i.onnx", int8=x)):
         assert answers(made.path, x).shape == (7, 4) and answers(made.path, x[:1]).shape == (1, 4)
     assert np.allclose(answers(tmp_path / "x.onnx", x), network(x), rtol=1e-4, atol=1e-4)
-    with pytest.raises(ModelError, match="a Shape of inputs .* for which there is no C yet"):
+    with pytest.raises(ModelError, match=r"a Shape of inputs .* for which there is no C yet"):
         export_c(network, tmp_path / "network.c")
 
 
