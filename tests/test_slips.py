@@ -14,6 +14,7 @@ from torch import nn
 
 import fedvote
 from fedvote import ConfigError, DataError, Doubt, FedAvg, FedVote, FedVoteError, ModelError
+from fedvote.data.partition import IID
 from tests.toy import CLASSES, FEATURES, dataset, module
 
 X, Y = np.arange(18, dtype=np.float32).reshape(6, 3) / 18, np.array([0, 1, 0, 1, 0, 1])
@@ -75,6 +76,7 @@ def test_names_of_classes_are_strings() -> None:
     [
         ({"vote": [0]}, r"vote is \[0\], expected a list of names"),
         ({"keep_float": [3]}, r"keep_float is \[3\], expected a list of names"),
+        ({"partition": IID}, r"partition is <class .*IID'>, expected a name .*; give an object, IID\(\.\.\.\)"),
         ({"keep_float": 3}, "keep_float is 3, expected a list of names"),
         ({"owned": 3}, "owned is an int, expected the examples of each client in order: give a list of these"),
         ({"owned": ([row] for row in range(3))}, "owned is a generator, expected .*: give a list of these"),
