@@ -213,14 +213,27 @@ class Federation:
 
     def calibrated(self, snapshot: Snapshot) -> tuple[Weights, State]:
         """The deployed weights and the batch-norm statistics that go with them, on the CPU."""
-        if not isinstance(snapshot, Snapshot):
-            raise ConfigError(f"got {contracts.kind(snapshot)}, expected a Snapshot: a run yields one every round")
+        self.check_own(snapshot)
         with torch.no_grad():
             weights = self.method.models(snapshot.to(self.device).state)["deployed"]
             x = self.calibration()
             statistics = self.network.to(self.device).calibrate(weights, x)
             on_cpu = Weights(weights.voted.to(CPU), weights.floats.to(CPU))
             return on_cpu, {name: value.to(CPU) for name, value in statistics.items()}
+
+    def check_own(self, snapshot: Snapshot) -> None:
+        """Refuse what is no snapshot, and one of a run with another network, method or number of clients."""
+        if not isinstance(snapshot, Snapshot):
+            raise ConfigError(f"got {contracts.kind(snapshot)}, expected a Snapshot: a run yields one every round")
+        found = {name: tuple(value.shape) for name, value in snapshot.state.items()}
+        expected = {name: tuple(value.shape) for name, value in self.start_state().items()}
+        if differ := [name for name, shape in expected.items() if found.get(name) != shape]:
+            name = differ[0]
+            has = f"{name} of shape {found[name]}" if name in found else f"no {name}"
+            raise ConfigError(
+                f"the snapshot of round {snapshot.round} is of another run: it has {has}, expected shape "
+                f"{expected[name]}; give one of this run, or of the same network, method and clients"
+            )
 
     def calibration(self) -> Tensor:
         """The inputs on which batch-norm statistics are measured, on the run's device. No attack changes them."""

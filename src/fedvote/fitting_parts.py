@@ -41,6 +41,11 @@ def check_kinds(network: object, method: object, data: object) -> None:
     ):
         if not isinstance(part, kind):
             raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}, such as {example}")
+    if (default := torch.get_default_dtype()) != torch.float32:
+        raise ConfigError(
+            f"the default dtype of torch is {default}, expected torch.float32, in which runs train: call "
+            "torch.set_default_dtype(torch.float32) before the run, and before its network is made"
+        )
 
 
 def check_start(start: object) -> Path | str | Mapping[str, Tensor]:
@@ -263,6 +268,11 @@ def check_batches(plan: Plan, network: Network, data: Dataset) -> None:
 
 def check_owned(given: Sequence[Any], clients: int, examples: int) -> list[Tensor]:
     """The indices of each client's training examples; ConfigError for anything else."""
+    if isinstance(given, Mapping) or not hasattr(given, "__len__"):
+        fix = "its values as a list" if isinstance(given, Mapping) else "a list of these"
+        raise ConfigError(
+            f"owned is {contracts.kind(given)}, expected the examples of each client in order: give {fix}"
+        )
     if len(given) != clients:
         raise ConfigError(
             f"owned divides the data among {len(given)} clients, but clients is {clients}: expected as many; give "

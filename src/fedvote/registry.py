@@ -174,7 +174,9 @@ def part_of(registry: Mapping[str, Any], base: type, given: Any, where: str) -> 
 
 
 def _as_object(registry: Mapping[str, Any], given: Any) -> str:
-    """The end of a sentence about a table in a program: how to import the part that it names, and to make it."""
+    """The end of a sentence about a class, or a table, in a program: how to make the part that it names."""
+    if isinstance(given, type):
+        return f"; give an object, {given.__name__}(...)"
     name = given.get("name") if isinstance(given, Mapping) else None
     if not isinstance(kind := registry.get(str(name)), type):
         return ""

@@ -119,7 +119,7 @@ class Endless(TorchDataset[Any]):
         ([(np.zeros((1, 2, 2)), 0), (np.zeros((1, 3, 2)), 0)], "inputs of several shapes"),
         ([(np.zeros((1, 2, 2)), 0, 0)], r"gives tuples of 3, expected pairs \(x, y\) or dicts"),
         ([{"image": np.zeros((1, 2, 2)), "label": 0}], "the keys 'image', 'label', and inputs is not named"),
-        ([(object(), 0)], "test_dataset holds object values, expected numbers"),
+        ([(object(), 0)], "test_dataset is an object, expected an array or a tensor of numbers"),
     ],
 )
 def test_torch_datasets_that_cannot_be_stacked_are_refused(dataset: Any, words: str) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedvote import FedAvg, Federation, FedVote, Plan, load_network, save_network
+from fedvote.core import Weights
 from fedvote.errors import ConfigError, ModelError
 from fedvote.export.c import export_c
 from fedvote.export.c.program import Program
@@ -202,6 +203,52 @@ def test_a_graph_for_batches_of_one_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot be made ONNX: .*(batch|size|constraint|specialize)"):
         export_onnx(deployed(Stacked(), "binary", (20,), torch.float32), tmp_path / "network.onnx")
     assert not list(tmp_path.iterdir())
+
+
+class Counted(nn.Module):
+    """Its forward asks for the size of the batch by len."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(1, 4))
+        self.layers = nn.Sequential(nn.Linear(20, 8), nn.ReLU(), nn.Linear(8, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.layers(x) + self.first.expand(len(x), -1)
+        return y
+
+
+def test_a_forward_that_calls_len_is_exported_for_batches_of_any_size(tmp_path: Path) -> None:
+    network, x = deployed(Counted(), "binary", (20,), torch.float32), inputs((20,), torch.float32, 7)
+    for made in (export_onnx(network, tmp_path / "x.onnx"), export_onnx(network, tmp_path / "i.onnx", int8=x)):
+        assert answers(made.path, x).shape == (7, 4) and answers(made.path, x[:1]).shape == (1, 4)
+    assert np.allclose(answers(tmp_path / "x.onnx", x), network(x), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ModelError, match=r"a Shape of inputs .* for which there is no C yet"):
+        export_c(network, tmp_path / "network.c")
+
+
+class Tied(nn.Module):
+    """The last layer has the weight of the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.middle, self.last = nn.Embedding(10, 8), nn.Linear(8, 8), nn.Linear(8, 10, bias=False)
+        self.last.weight = self.table.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.middle(self.table(x.long()).mean(1)).tanh())  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("voted", [["middle.weight"], ["middle.weight", "table.weight"]])
+def test_a_weight_that_an_embedding_shares_stays_float_among_integers(tmp_path: Path, voted: list[str]) -> None:
+    torch.manual_seed(3)
+    made = Network(Tied(), shape=(6,), voted=voted)
+    votes = torch.where(made.start.voted > 0, 1.0, -1.0)
+    module = made.module(Weights(votes, made.start.floats), {})
+    network = Deployed(module, (), (), tuple("abcdefghij"), (6,), torch.float32).eval()
+    x = torch.randint(0, 10, (60, 6), generator=torch.Generator().manual_seed(1)).float()
+    integers = export_onnx(network, tmp_path / "int8.onnx", int8=x)
+    assert integers.agreement and integers.agreement >= 0.9
 
 
 def test_what_is_translated_wrongly_is_not_rounded_to_integers(tmp_path: Path) -> None:

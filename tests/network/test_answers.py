@@ -83,3 +83,25 @@ def test_one_training_example_is_too_few_for_a_batch_norm() -> None:
     network = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
     with pytest.raises(ConfigError, match="custom has one training example, expected 2 or more"):
         fedvote.simulate(network, data, FedAvg(), clients=1, batch=2)
+
+
+def test_tokens_as_bytes_are_a_doubt() -> None:
+    def network() -> nn.Module:
+        class Tokens(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table, self.body, self.head = nn.Embedding(12, 4), nn.Linear(24, 8), nn.Linear(8, 3)
+
+            def forward(self, x: Tensor) -> Tensor:
+                return self.head(self.body(self.table(x.long()).flatten(1)).relu())  # type: ignore[no-any-return]
+
+        return Tokens()
+
+    data = points(tokens=True)
+    x, y = data.train.x, data.train.y
+    as_bytes = fedvote.from_arrays(x.byte(), y, x.byte(), y)
+    with pytest.warns(Doubt, match="the embedding table gets rows 0 and 1 alone, since inputs of uint8 are divided"):
+        fedvote.simulate(network(), as_bytes, FedAvg(), clients=2, rounds=1, batch=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedvote.simulate(network(), data, FedAvg(), clients=2, rounds=1, batch=20)

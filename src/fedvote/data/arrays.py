@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ def from_arrays(
     mean, std: of each channel or column, or one number for all; inputs are scaled by (x - mean) / std
     standardise: measure mean and std on the training inputs
     """
+    _check_order(x_train, y_train, x_test, y_test)
     columns = list(x_train.columns) if is_frame(x_train) else None  # type: ignore[union-attr]
     unscaled = not standardise and not np.size(mean)
     x, x2 = inputs(x_train, "x_train", columns, unscaled), inputs(x_test, "x_test", columns)
@@ -72,6 +73,8 @@ def from_pandas(train: Any, test: Any, target: Any, **options: Any) -> Dataset:
     Inputs are standardised by column, unless `standardise=False`. Other options: see `from_arrays`.
     """
     parts, columns = [], list(getattr(train, "columns", ()))
+    if type(target).__hash__ is None and not isinstance(target, list):
+        raise DataError(f"target is {contracts.kind(target)}, expected the name of a column, or a list of names.")
     one = not isinstance(target, list | tuple) or target in columns
     chosen = [target] if one else list(target)
     for frame, name in ((train, "the training table"), (test, "the test table")):
@@ -104,6 +107,24 @@ def from_torch(
     x_train, y_train = stacked(train_dataset, "train_dataset", inputs, target)
     x_test, y_test = stacked(test_dataset, "test_dataset", inputs, target)
     return from_arrays(x_train, y_train, x_test, y_test, **options)
+
+
+def _check_order(*given: Any) -> None:
+    """Refuse the order in which scikit-learn's train_test_split returns its parts, if their lengths show it."""
+    x_train, y_train, x_test, y_test = map(_rows, given)
+    if None not in (x_train, y_train) and x_train == x_test != y_train == y_test:
+        raise DataError(
+            f"the four arguments have {x_train}, {y_train}, {x_test} and {y_test} rows, expected x_train, y_train, "
+            "x_test, y_test: the order is not that of train_test_split; name the arguments."
+        )
+
+
+def _rows(values: Any) -> int | None:
+    """How many there are, if that can be known without reading them."""
+    shape = getattr(values, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else None
+    return len(values) if isinstance(values, Sized) else None
 
 
 def _writers(names: np.ndarray) -> Tensor:

@@ -18,6 +18,7 @@ from fedvote.errors import DataError, Doubt
 # Root mean square of a column or channel, above which inputs are probably unscaled. Digits from 0 to 16 are below it,
 # ages in years and pixels from 0 to 255 above it. An MLP for digits with one more column of this size learns little.
 LARGEST = 30.0
+_NO_TEST = ("", ": without test examples, keep some of the training examples for the test")
 SMALLEST = 0.01  # largest number of all: pixels divided by 255 twice are below it, one-hot columns are not
 
 
@@ -59,7 +60,12 @@ def as_tensor(values: Any, name: str) -> Tensor:
     except ValueError as error:
         raise DataError(f"{name} has inputs of different shapes, expected one shape: pad or cut them.") from error
     if array.dtype.kind not in "biuf":
-        found = "text" if array.dtype.kind in "US" else f"{array.dtype} values"
+        if array.dtype.kind == "O" and not array.ndim:
+            found = contracts.kind(array.item())
+            raise DataError(f"{name} is {found}, expected an array or a tensor of numbers{_NO_TEST[values is None]}.")
+        strange = next((each for each in array.flat if not isinstance(each, Real)), None)
+        objects = f"{contracts.kind(strange)} among its values" if array.dtype.kind == "O" else f"{array.dtype} values"
+        found = "text" if array.dtype.kind in "US" else objects
         raise DataError(f"{name} holds {found}, expected numbers: encode it as an array or a tensor of these.")
     return torch.from_numpy(array)
 
@@ -158,7 +164,7 @@ def _check_finite(x: Tensor, name: str, columns: Sequence[str] | None) -> None:
         where = f" in {_named(bad.any(0).nonzero().flatten().tolist(), columns)}"
     rows = int(bad.flatten(1).any(1).sum())
     raise DataError(
-        f"{name} holds values that are not finite as float32{where}, {rows} of {len(x)} rows: fill in or remove them."
+        f"{name} holds values that are not finite as float32{where} ({rows} of {len(x)} rows): fill in or remove them."
     )
 
 

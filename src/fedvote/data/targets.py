@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,10 @@ def targets(train: Any, test: Any, task: Task, classes: Sequence[str] | None) ->
     """The targets of both sets, and the names of the classes; in regression, of the targets."""
     if task not in TASKS:
         raise ConfigError(f"task is {task!r}, expected one of: {', '.join(TASKS)}")
-    if isinstance(classes, str) or not isinstance(classes, Iterable | None):
-        raise DataError(f"`classes` is {classes!r}, expected the names of all classes: give a list of strings.")
+    if isinstance(classes, str | Mapping | Set) or not isinstance(classes, Iterable | None):
+        raise DataError(
+            f"`classes` is {classes!r}, expected the names of all classes in order: give a list of strings."
+        )
     if twice := [name for name, count in Counter(map(str, () if classes is None else classes)).items() if count > 1]:
         raise DataError(f"`classes` has {_some(twice)} more than once, expected names that differ: rename them.")
     if task == "regression":
@@ -71,7 +73,8 @@ def _classification(y: np.ndarray, y2: np.ndarray, classes: Sequence[str] | None
             raise DataError(
                 f"{name} has shape {array.shape} and {array.dtype}, expected (n,) integers or strings: one class for "
                 'each example; for numbers pass task="regression", for several labels task="multi-label", for one-hot '
-                "rows y.argmax(1), for classes that are stored as floats y.astype(int)."
+                "rows y.argmax(1), for classes that are stored as floats y.astype(int), for masks "
+                'task="multi-label" and y.reshape(len(y), -1).'
             )
     if classes is None and y.dtype.kind == y2.dtype.kind == "b":
         y, y2 = y.astype(str), y2.astype(str)
@@ -88,7 +91,7 @@ def _classification(y: np.ndarray, y2: np.ndarray, classes: Sequence[str] | None
         if present and not 0 <= present[0] <= present[-1] < len(classes):
             wrong = present[0] if present[0] < 0 else present[-1]
             raise DataError(f"a label is {wrong}, expected 0 to {len(classes) - 1} for {len(classes)} classes.")
-        return _whole(y), _whole(y2), tuple(classes)
+        return _whole(y), _whole(y2), tuple(map(str, classes))
     if present == list(range(len(present))) == known.tolist():
         return _whole(y), _whole(y2), tuple(map(str, present))
     if len(known) > MANY * len(y) and len(known) > 10:
@@ -186,7 +189,10 @@ def _columns_of_numbers(values: Any, name: str) -> Tensor:
     """(n,) or (n, targets) as (n, targets) float32, all finite."""
     array = as_array(values, name)
     if array.dtype.kind == "U" or array.ndim not in (1, 2):
-        raise DataError(f"{name} has shape {array.shape} and {array.dtype}, expected (n,) or (n, targets) numbers.")
+        fix = "convert them" if array.dtype.kind == "U" else "flatten each example's, y.reshape(len(y), -1)"
+        raise DataError(
+            f"{name} has shape {array.shape} and {array.dtype}, expected (n,) or (n, targets) numbers: {fix}."
+        )
     y = torch.from_numpy(np.array(array, np.float32)).reshape(len(array), -1)
     if not y.isfinite().all():
         rows = (~y.isfinite()).any(1).nonzero().flatten().tolist()

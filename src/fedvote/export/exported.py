@@ -33,12 +33,14 @@ class Exported:
 
 def checked(network: Deployed, path: Path | str, ending: str) -> tuple[Deployed, Path]:
     """Check both arguments of an export. Returns the network in evaluation mode, and the path."""
-    path = Path(path)
     if not isinstance(network, Deployed):
         raise ConfigError(
             f"got {contracts.kind(network)}, expected a deployed network: give run.deployed(snapshot), or what "
             "fedvote.load_network returns"
         )
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"the file is {contracts.kind(path)}, expected a path that ends in {ending}")
+    path = Path(path)
     if path.suffix != ending:
         raise ConfigError(f"the file is {str(path)!r}, expected a name that ends in {ending}")
     if path.is_dir():
@@ -58,9 +60,11 @@ def inputs_of(data: Dataset | None) -> Tensor | None:
 
 def checked_inputs(network: Deployed, inputs: Tensor, name: str) -> Tensor:
     """Check inputs that the caller gave as the argument `name`. Returns them on the CPU."""
-    if inputs.dtype != network.dtype or inputs.shape[1:] != network.shape or not len(inputs):
+    fits = isinstance(inputs, Tensor) and inputs.dtype == network.dtype and inputs.shape[1:] == network.shape
+    if not fits or not len(inputs):
+        found = contracts.form(inputs) if isinstance(inputs, Tensor) else contracts.kind(inputs)
         raise ConfigError(
-            f"{name} is {inputs.dtype} of shape {tuple(inputs.shape)}, expected inputs as the network takes them: "
+            f"{name} is {found}, expected inputs as the network takes them, such as data.train.x[:200]: a tensor of "
             f"{network.dtype} of shape (a few hundred, {', '.join(map(str, network.shape))})"
         )
     return inputs.detach().cpu()

@@ -38,7 +38,7 @@ def with_int8(model: ModelProto, name: str, inputs: NDArray[Any]) -> ModelProto:
             return {name: batch} if (batch := next(self.batches, None)) is not None else None
 
     grouped = grouped_outputs(model)  # integers cannot be scaled by output there
-    floats = [node.name for node in model.graph.node if len(node.input) > 1 and node.input[1] in grouped]
+    floats = [node.name for node in model.graph.node if {*grouped, *_tied(model)} & {*node.input[:2]}]
     with tempfile.TemporaryDirectory() as folder, quiet():
         file = Path(folder) / "int8.onnx"
         quantize_static(
@@ -47,6 +47,15 @@ def with_int8(model: ModelProto, name: str, inputs: NDArray[Any]) -> ModelProto:
             nodes_to_exclude=floats, extra_options={"TensorQuantOverrides": _vote_scales(model)},
         )  # fmt: skip
         return onnx.load(file)
+
+
+def _tied(model: ModelProto) -> set[str]:
+    """Weights that an embedding and a layer share: a table has a scale for all rows, a layer one for each output."""
+    kinds: dict[str, set[str]] = {weight.name: set() for weight in model.graph.initializer}
+    for node in model.graph.node:
+        for name in kinds.keys() & {*node.input[:2]}:
+            kinds[name].add(node.op_type)
+    return {name for name, found in kinds.items() if "Gather" in found and len(found) > 1}
 
 
 def grouped_outputs(model: ModelProto) -> dict[str, int]:

@@ -81,14 +81,28 @@ def _library(name: str) -> Any:
 def translated(network: Deployed, x: Tensor) -> ModelProto:
     """The network as an ONNX graph, each batch norm folded into the layer before it. `x`: inputs that it accepts."""
     _library("onnxscript")
+    batches = {"x": {0: torch.export.Dim("batch")}}
     with _explained("torch cannot translate it"), quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            network, (x[:2],), dynamo=True, opset_version=OPSET, input_names=[INPUT],
-            output_names=[OUTPUT], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False,
-        )  # fmt: skip
+        model = _graph(network, (x[:2],), dynamic_shapes=batches)
+    if _takes_any_batch(model):
+        return model
+    # len(x) is a constant where torch runs the code, and a variable where it reads the code, which fails more often
+    with _explained("its forward takes batches of one size; write x.shape[0] for len(x)"), quiet(), torch.no_grad():
+        return _graph(torch.export.export(network, (x[:2],), dynamic_shapes=batches, strict=True))
+
+
+def _graph(network: Any, *given: Any, **options: Any) -> ModelProto:
+    program = torch.onnx.export(
+        network, *given, dynamo=True, opset_version=OPSET, input_names=[INPUT], output_names=[OUTPUT], verbose=False,
+        **options,
+    )  # fmt: skip
     assert program is not None
     model: ModelProto = program.model_proto
     return model
+
+
+def _takes_any_batch(model: ModelProto) -> bool:
+    return bool(model.graph.input[0].type.tensor_type.shape.dim[0].dim_param)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -10,7 +12,8 @@ from torch import Tensor, nn
 from fedvote import contracts
 from fedvote.core import Dataset, Examples
 from fedvote.data import load
-from fedvote.errors import ConfigError, ModelError, reason
+from fedvote.errors import ConfigError, Doubt, FedVoteError, ModelError, reason, some
+from fedvote.network.deployed import Deployed
 from fedvote.network.round_metrics import batches_of, outputs_of
 from fedvote.plan import Plan
 from fedvote.tasks.goal import Goal
@@ -34,10 +37,19 @@ def evaluate(
     for part, kind in ((network, nn.Module), (data, Dataset)):
         if not isinstance(part, kind):
             raise ConfigError(f"got {contracts.kind(part)}, expected a {kind.__name__}")
-    if batch < 1:
-        raise ConfigError(f"batch is {batch}, expected a whole number above 0")
+    size: Any = batch
+    if not isinstance(size, Integral) or size < 1:
+        raise ConfigError(f"batch is {batch!r}, expected a whole number above 0")
     plan = Plan(loss=loss, metric=metric)
-    return judged(network, data, data.test, Goal.of(plan.loss, plan.metric, data), batch)
+    found = judged(network, data, data.test, Goal.of(plan.loss, plan.metric, data), batch)
+    if isinstance(network, Deployed) and network.classes != data.classes:
+        warnings.warn(
+            f"the network's classes are {some(network.classes)}, and those of {data.name} are {some(data.classes)}: "
+            "they are compared in this order; if it is wrong, name the network's by `classes` when you make the data",
+            Doubt,
+            stacklevel=2,
+        )
+    return found
 
 
 def judged(network: nn.Module, data: Dataset, examples: Examples, goal: Goal, batch: int) -> dict[str, Any]:
@@ -65,6 +77,8 @@ def answers(network: nn.Module, examples: Examples, batch: int) -> Tensor:
     try:
         with torch.no_grad():
             return torch.cat([outputs.float() for outputs in batches])
+    except FedVoteError:
+        raise
     except Exception as error:  # the user's code may raise anything
         shape = tuple(examples.x.shape[1:])
         raise ModelError(

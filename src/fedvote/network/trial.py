@@ -14,7 +14,7 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fedvote.core import Dataset, Examples, Task
-from fedvote.errors import Doubt, ModelError, reason
+from fedvote.errors import Doubt, ModelError, reason, some
 from fedvote.network.dropout import KeyedDropout
 from fedvote.network.trial_checks import (
     advice,
@@ -156,6 +156,35 @@ def try_values(network: Network, data: Dataset) -> None:
     """Run whole-number inputs that are largest or smallest in some place: a token may be outside an embedding."""
     for examples, name in ((data.train, "the training data"), (data.test, "the test data")):
         _try_extremes(network, examples, name)
+    if len(data.train) and data.train.x.dtype == torch.uint8:
+        _warn_of_scaled_tokens(network, data.train)
+
+
+def _warn_of_scaled_tokens(network: Network, examples: Examples) -> None:
+    """Warn of bytes for an embedding: divided by 255, they all become row 0, or 1."""
+    tables = {name: layer for name, layer in network._batch.named_modules() if isinstance(layer, nn.Embedding)}
+    if not tables:
+        return
+    largest: dict[str, float] = {}
+
+    def note(layer: nn.Module, given: Any, name: str) -> None:
+        largest[name] = max(largest.get(name, 0.0), float(given[0].max()))
+
+    hooks = [layer.register_forward_pre_hook(partial(note, name=name)) for name, layer in tables.items()]
+    try:
+        with torch.no_grad():
+            rows = torch.arange(max(2, min(MOST, len(examples)))) % len(examples)
+            network(network.start.voted, network.start.floats, examples.take(rows)[0])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if scaled := [name for name, row in largest.items() if row <= 1 and tables[name].num_embeddings > 2]:
+        warnings.warn(
+            f"the embedding {some(scaled)} gets rows 0 and 1 alone, since inputs of uint8 are divided by 255: make the "
+            "data of tokens with another dtype, as x.astype(int)",
+            Doubt,
+            stacklevel=4,
+        )
 
 
 def _try_extremes(network: Network, examples: Examples, name: str) -> None:

@@ -33,6 +33,10 @@ def votable_weights(
     for name, patterns in (("keep_float", keep_float), ("vote", vote)):
         if isinstance(patterns, str):
             raise ModelError(f"{name} is {patterns!r}, expected a list of names: pass {name}=[{patterns!r}]")
+        if patterns is not None and not (
+            isinstance(patterns, Collection) and all(isinstance(p, str) for p in patterns)
+        ):
+            raise ModelError(f"{name} is {patterns!r}, expected a list of names, such as {name}=['head']")
     layers: dict[str, nn.Module] = {
         name: layer
         for name, layer in module.named_modules()

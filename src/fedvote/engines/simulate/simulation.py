@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -71,7 +71,7 @@ def simulate(
     """
     method = method_of(method)
     _check_knobs(method, knobs)
-    if owned is not None:
+    if isinstance(owned, Sized):
         knobs = {"clients": len(owned)} | knobs
     plan = Plan.of(**knobs)
     federation = Federation.of(
@@ -136,6 +136,8 @@ class Simulation:
         `network`: the result of `placed` from another run of the same seed; steps recorded for it are reused.
         """
         federation = self.federation
+        if since is not None:
+            federation.check_own(since)
         if network is not None and not network.starts_as(federation.network):
             raise ConfigError("the network starts from other weights than this run, expected one of the same seed")
         network, train = network or federation.placed(), federation.training.to(federation.device)
