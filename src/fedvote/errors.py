@@ -49,6 +49,10 @@ def some(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+class LateBallotError(WireError):
+    """A valid ballot that came after the server fixed the voters of a secure tally."""
+
+
 class NoReferenceError(WireError):
     """A message that builds on a broadcast or a start that the receiver does not have: send it one that needs less."""
 
