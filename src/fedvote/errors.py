@@ -33,6 +33,10 @@ class UnwritableError(WireError):
     """A message that its sender cannot write, because weights became NaN in training: it sends nothing."""
 
 
+class LateBallotError(WireError):
+    """A valid ballot that came after the server fixed the voters of a secure tally."""
+
+
 class NoReferenceError(WireError):
     """A message that builds on a broadcast or a start that the receiver does not have: send it one that needs less."""
 

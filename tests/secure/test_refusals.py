@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fedvote.errors import WireError
+from fedvote.errors import LateBallotError, WireError
 from fedvote.randomness import Key
 from fedvote.secure.answered import SESSIONS, Answered
 from fedvote.secure.client_steps import help_unmask
@@ -105,7 +105,7 @@ def test_a_masked_ballot_of_another_length_round_client_or_session_is_refused(da
         round.server.add(damage(frame), 0)  # type: ignore[operator]
     assert not round.server.voters
     round.server.add(frame, 0)
-    with pytest.raises(WireError, match="too late, or twice"):
+    with pytest.raises(WireError, match="client 0's ballot came twice"):
         round.server.add(frame, 0)
 
 
@@ -119,7 +119,7 @@ def test_a_ballot_that_comes_after_the_list_is_fixed_is_refused() -> None:
     round.vote(without=[3])
     late = round.ballot(3)
     round.server.request(0)
-    with pytest.raises(WireError, match="too late"):
+    with pytest.raises(LateBallotError, match="after the list of voters was fixed"):
         round.server.add(late, 3)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from fedvote.errors import WireError
+from fedvote.errors import LateBallotError, WireError
 from fedvote.secure.masks import add_masks, check_of
 from fedvote.secure.messages import (
     SignedKey,
@@ -45,10 +45,12 @@ class MaskedTally:
         return write_opening(self.session, client, self._keys)
 
     def add(self, frame: bytes, client: int) -> None:
-        """Add a masked ballot; WireError if it is none, or if the list of voters is fixed."""
+        """Add a masked ballot; WireError if it is none, LateBallotError if the list of voters is fixed."""
         ballot = read_ballot(frame, self.session, client)
-        if self._fixed is not None or client in self._bundles:
-            raise WireError(f"client {client}'s ballot came too late, or twice")
+        if client in self._bundles:
+            raise WireError(f"client {client}'s ballot came twice")
+        if self._fixed is not None:
+            raise LateBallotError("its ballot came after the list of voters was fixed")
         session = self.session
         add(self._total_MW, from_bytes(ballot.planes, session.terms.count, session.bits, self._total_MW.device))
         self._checks[client], self._bundles[client] = list(ballot.checks), ballot.bundles

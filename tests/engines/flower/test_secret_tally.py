@@ -17,6 +17,7 @@ from tests.engines.flower.grid import (
     Behaviour,
     FakeGrid,
     Reply,
+    after,
     elect,
     grid_of,
     honest,
@@ -102,6 +103,18 @@ def test_without_enough_helpers_nobody_counts_and_the_run_goes_on(tmp_path: Path
     assert second.record["counted"] == [] and "masks cannot be removed" in second.record["refused"][0]
     assert third.record["counted"] == list(range(4))
     assert not torch.equal(third.state["level"], second.state["level"])
+
+
+def test_a_ballot_after_the_list_of_voters_is_no_fault_of_its_client(tmp_path: Path) -> None:
+    grid = grid_of(4)
+
+    def slow(grid: FakeGrid, node: int, message: Message) -> list[Reply]:
+        return after(1.5 if kind_of(message) == "ballot" else 1.0)(grid, node, message)
+
+    grid.behave = {number(grid, 3): slow}
+    for snapshot in elect(small(*SECURE, *RULES, "flower.quorum=0.75"), grid, tmp_path):
+        assert snapshot.record["counted"] == [0, 1, 2] and "refused" not in snapshot.record
+        assert snapshot.record["failed"] == {3: "its ballot came after the list of voters was fixed"}
 
 
 def test_a_refused_answer_is_not_asked_for_for_ever(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from fedvote.engines.flower.mailbox import Reply
 from fedvote.engines.flower.replies import Ballot, Malformed
-from fedvote.errors import WireError
+from fedvote.errors import LateBallotError, WireError
 from fedvote.plan import FlowerOptions
 
 TRIES = 3  # tasks for a client before each deadline, if it fails in a way that a retry may fix
@@ -98,6 +98,9 @@ class Poll:
     def _count(self, client: int, frame: bytes) -> bool:
         try:
             self.cast(frame, client)
+        except LateBallotError as error:  # the client did nothing wrong
+            self.note_failure(client, str(error), retry=False)
+            return False
         except WireError as error:
             self._refuse(client, str(error))
             return False
