@@ -192,8 +192,19 @@ def _by_attack(
 
 
 def _last_vote(runs: Mapping[str, Records]) -> str:
-    each = [max([r["round"] for r in run if r["hostile_weight"] > 0], default=0) for run in runs.values()]
+    each = _last_rounds(runs)
     return " to ".join(str(n) for n in sorted({min(each), max(each)})) if each else ""
+
+
+def _last_rounds(runs: Mapping[str, Records]) -> list[int]:
+    return [max([r["round"] for r in run if r["hostile_weight"] > 0], default=0) for run in runs.values()]
+
+
+def last_votes(cells: Iterable[Mapping[str, Any]], *rows: str, rule: str = "camps") -> tuple[int, int]:
+    """The last round in which a hostile client has a vote, in rows that begin so: least and most of all runs."""
+    chosen = [cell for cell in cells if cell["column"] == rule and cell["row"].startswith(rows)]
+    each = [round for cell in chosen for round in _last_rounds(cell["seeds"])]
+    return min(each), max(each)
 
 
 def _difference(by_rule: Mapping[str, Mapping[str, Records]], rule: str) -> str:
@@ -286,6 +297,7 @@ FUNCTIONS = (
     shown,
     defended,
     counted_until,
+    last_votes,
     honest,
     lost,
     heard,

@@ -58,6 +58,7 @@ def test_a_setting_that_cannot_be_run_is_refused(setting: str, sentence: str, re
         (["export", "nowhere"], "there is no nowhere, expected a run folder or its network.safetensors"),
         (["sweep", "quickstart", "--over", "seed=1,1"], "--over has seed=1 twice"),
         (["sweep", "quickstart", "--over", "seed=1", "--over", "seed=2"], "--over has seed twice"),
+        (["sweep", "quickstart", "--over", "seed=1,2", "--set", "seed=3"], "--set and --over both set seed"),
         (["deploy", "certificates", "there", "--host", ""], "expected names or addresses"),
         (["deploy", "certificates", "there", "--host", "a", "--days", "99999999"], "and 1 to 36500 days"),
         (["bench", "codec", "--json", "/proc/x.json"], "/proc/x.json: "),

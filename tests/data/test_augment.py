@@ -124,6 +124,7 @@ def test_a_run_with_augmentation_differs_and_one_seed_has_one_result() -> None:
         ("flip", "augment is 'flip', expected a list of names"),
         ([Crop(8)], "pixels is 8, expected 1 to 7"),
         ([Cutout(9)], "pixels is 9, expected 1 to 8"),
+        ([Noise(float("inf"))], "deviation is inf, expected a finite number above 0"),
         ([3], "augment is 3, expected a name or an Augmentation"),
     ],
     ids=str,
@@ -138,6 +139,11 @@ def test_a_table_has_no_pixels(name: str) -> None:
     with pytest.raises(ConfigError, match="takes images"):
         fedvote.simulate(module(), dataset(), clients=5, batch=8, device="cpu", augment=[name])
     fedvote.simulate(module(), dataset(), clients=5, batch=8, device="cpu", augment=["noise"])
+
+
+def test_a_row_of_pixels_cannot_be_cropped() -> None:
+    with pytest.raises(ConfigError, match=r"2 x 2 pixels or more, but the inputs have shape \(1, 1, 8\)"):
+        Crop(1).check((1, 1, 8))
 
 
 OWN = """

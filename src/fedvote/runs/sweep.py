@@ -81,11 +81,15 @@ def points(over: Sequence[str]) -> list[tuple[str, ...]]:
                 f"--over {axis!r} is not of the form a.b=v1,v2,... or a.b=GRID; grids: {', '.join(GRIDS)}"
             )
         axes.append([f"{key}={value}" for value in GRIDS.get(values) or SEPARATOR.split(values)])
-    keys = [axis[0].partition("=")[0] for axis in axes]
+    keys = [_key(axis[0]) for axis in axes]
     for repeated in ({key for key in keys if keys.count(key) > 1}, *({v for v in a if a.count(v) > 1} for a in axes)):
         if repeated:
             raise ConfigError(f"--over has {', '.join(sorted(repeated))} twice, expected every key and value once")
     return list(itertools.product(*axes))
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0]
 
 
 def folder_name(words: Sequence[str]) -> str:
@@ -102,6 +106,8 @@ def sweep(
 
     A folder with the table of another sweep is refused, unless this sweep has all of its points.
     """
+    if both := {_key(setting) for setting in settings}.intersection(map(_key, over)):
+        raise ConfigError(f"--set and --over both set {', '.join(sorted(both))}, expected one of them: leave out --set")
     # read all configurations and build all federations first: mistakes must show before the first run
     planned = [(point, read(source, in_order([*settings, *point]))) for point in points(over)]
     _check_table(out, [point for point, _ in planned])

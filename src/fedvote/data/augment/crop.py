@@ -26,6 +26,8 @@ class Crop(Augmentation):
 
     def check(self, shape: Sequence[int]) -> None:
         check_image(self, shape)
+        if min(shape[1:]) < 2:
+            raise ConfigError(f"Crop shifts images of 2 x 2 pixels or more, but the inputs have shape {tuple(shape)}")
         if not 0 < self.pixels < min(shape[1:]):
             raise ConfigError(f"pixels is {self.pixels}, expected 1 to {min(shape[1:]) - 1} for a crop of this image")
 

@@ -1,4 +1,4 @@
-"""Cutout: a square of every image becomes the mean colour. DeVries and Taylor, 2017."""
+"""Cutout: a square of every image becomes zero, the mean colour of standardised images. DeVries and Taylor, 2017."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedvote.errors import ConfigError
 
 @dataclass(frozen=True)
 class Cutout(Augmentation):
-    """Cutout: a square of every image becomes zero, the mean of scaled inputs; part of it may lie outside."""
+    """Cutout: a square of every image becomes zero; part of it may lie outside."""
 
     pixels: int = 16  # a side of the square; 16 suits images of 32 x 32
     draws: ClassVar[int] = 2

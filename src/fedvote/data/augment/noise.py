@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import torch
 from torch import Tensor
@@ -23,12 +23,12 @@ class Noise(Augmentation):
     deviation: float = 0.1  # standard deviation, in units of the scaled inputs
 
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
-        feature = torch.arange(prod(x.shape[1:]), dtype=torch.int32, device=x.device)
+        feature = torch.arange(math.prod(x.shape[1:]), dtype=torch.int32, device=x.device)
         example = (u * 2**BITS).to(torch.int32)
         bits = scramble(scramble(feature.repeat(len(x), 1), example), example)
         total = sum((bits >> 8 * byte & 0xFF for byte in range(4)), start=torch.zeros_like(bits)) - 4 * 255 // 2
         return x + (total.float() * (self.deviation / DEVIATION)).view(x.shape)
 
     def check(self, shape: Sequence[int]) -> None:
-        if not self.deviation > 0:
-            raise ConfigError(f"deviation is {self.deviation}, expected a number above 0")
+        if not 0 < self.deviation < math.inf:
+            raise ConfigError(f"deviation is {self.deviation}, expected a finite number above 0")
