@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fedvote.randomness import Key
 from fedvote.reputation.client_pairs import Pairs, no_pairs, remembered
-from fedvote.reputation.opposition import LONG, opposed_camp, still_opposed, undisputed_for_long
+from fedvote.reputation.opposition import LONG, may_accuse, opposed_camp, still_opposed, undisputed_for_long
 
 N, MINORITY, FEW = 31, 12, 6
 
@@ -57,6 +57,22 @@ def test_a_camp_that_agrees_little_within_needs_to_pull_little() -> None:
     made.alike_nn[:FEW, :FEW] += 0.03
     found = opposed_camp(made, torch.arange(N))
     assert found is not None and found.tolist() == list(range(FEW, N))
+
+
+@pytest.mark.parametrize(
+    ("between", "within", "may"), [(-0.005, 0.08, False), (-0.03, 0.08, True), (-0.005, 0.02, True)]
+)
+def test_a_camp_that_agrees_far_more_may_accuse_the_others_only_if_they_pull_clearly(
+    between: float, within: float, may: bool
+) -> None:
+    """At least 0.3 of the cosine within the accusers, such as attackers who push the same weights: 0.024 of 0.08."""
+    made = pairs(between, 0.012, 0.004)
+    made.alike_nn[MINORITY:, MINORITY:] += within - 0.012
+    found = opposed_camp(made, torch.arange(N))
+    assert found is not None and found.tolist() == list(range(MINORITY, N))
+    assert may_accuse(made, found, torch.arange(MINORITY)) == may
+    trusted = torch.ones(N).index_fill(0, torch.tensor([MINORITY]), N)
+    assert may_accuse(replace(made, heads_n=trusted), found, torch.arange(MINORITY))
 
 
 @pytest.mark.parametrize(("forged", "goes"), [(0, False), (FEW - 1, False), (FEW, True), (18, True), (19, False)])

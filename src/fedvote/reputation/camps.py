@@ -43,7 +43,15 @@ from fedvote.reputation.copies import copies, robbed
 from fedvote.reputation.gaps import FEWEST, Line, widest_gap
 from fedvote.reputation.innovations import POWERS, Part, innovations
 from fedvote.reputation.layer_pairs import no_layer_pairs, pairs_by_layer, remembered_by_layer
-from fedvote.reputation.opposition import FEWEST_BALLOTS, aims, busy, opposed_camp, still_opposed, undisputed_for_long
+from fedvote.reputation.opposition import (
+    FEWEST_BALLOTS,
+    aims,
+    busy,
+    may_accuse,
+    opposed_camp,
+    still_opposed,
+    undisputed_for_long,
+)
 from fedvote.reputation.reputation import Ballots, Reputation, Verdict
 
 LEAST = 0.25  # heads that a client of reputation 0 counts for
@@ -219,7 +227,9 @@ class Camps(Reputation):
                 inside = inside[~still_n]
         for pairs in (*over_rounds, *now):
             while (camp := opposed_camp(pairs, inside)) is not None:
-                inside = self.honest_side(found, stay, inside, camp, pairs)
+                if (side := self.honest_side(found, stay, inside, camp, pairs)) is None:
+                    break
+                inside = side
         return inside
 
     def alone(self, memory: State, rows: Tensor, inside: Tensor, ballots: int) -> Tensor:
@@ -240,11 +250,18 @@ class Camps(Reputation):
             lower = replace(line, places_K=line.places_K.clamp_max(float(line.places_K[camp].max())))  # gaps below it
             left = [lower if each is line else each for each in left]
 
-    def honest_side(self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs) -> Tensor:
-        """The camp; or, if its members have robbed some of their own, all others and the robbed ones."""
-        victims = robbed(found, stay[camp])
-        others = torch.cat([inside[~torch.isin(inside, camp)], camp[victims]]).sort().values
-        return others if bool(victims.any()) and pairs.outnumber(others, camp[~victims]) else camp
+    def honest_side(
+        self, found: Sequence[Part], stay: Tensor, inside: Tensor, camp: Tensor, pairs: Pairs
+    ) -> Tensor | None:
+        """The camp; or, if its members have robbed some of their own, all others and the robbed ones.
+
+        None if nobody can tell: the camp agrees far more than the others do, who hardly pull against it.
+        """
+        victims, others = robbed(found, stay[camp]), inside[~torch.isin(inside, camp)]
+        with_victims = torch.cat([others, camp[victims]]).sort().values
+        if bool(victims.any()) and pairs.outnumber(with_victims, camp[~victims]):
+            return with_victims
+        return camp if may_accuse(pairs, camp, others) else None
 
     def usual_work(
         self, work_KP: Tensor, stay: Tensor, clients_K: Tensor, heads_N: Tensor, work_NP: Tensor, need: float

@@ -28,6 +28,10 @@ Honest clients without the disputed classes belong to neither camp, and chance p
 clients that chance would decide which camp is left out. So only clear members count when the majority is sought, unless
 a dispute is sudden: one round has too much noise to tell who is clear.
 
+Attackers near half who push the same weights round after round are most of what two camps explain. Beside them honest
+clients seem to have no aim, and one honest client among the attackers makes them the majority. So a camp that agrees
+far more than the other one may not accuse it, unless the other one pulls clearly.
+
 In one layer (layer_pairs.py) the test is that of camps whose work cancels, and only clear members are left out. An
 honest client that has learned all that a layer can learn has little to say there, and belongs to neither camp.
 """
@@ -47,7 +51,7 @@ FEWEST_BALLOTS = 7  # fewer are too easy to split: camps of random ballots expla
 FEWEST_MEMBERS = 2  # a single client has no camp
 EXPLAINED = (0.45, 2.5)  # opposing camps of K ballots explain this share of the variance: the first + the second / K
 SMALL = 1 / 3  # share of the ballots in a small camp: honest clients with other inputs pull a little, and harm little
-DISPUTED = 0.3  # a small camp has a cosine with all others this far below zero, relative to the cosine within
+DISPUTED = 0.3  # camps that pull clearly have a cosine this far below zero, relative to the cosine within
 SLIGHTLY = 0.1  # the same where the large camp would be left out, since the small one has most trusted clients
 BESIDE_FORGERS = (0.5, 0.25)  # share of EXPLAINED that suffices beside forgers, and how far below zero rho is then
 CANCELLED = (0.6, 0.55)  # the same of camps whose work cancels: honest ones explain less, or cancel less
@@ -56,7 +60,7 @@ MANY_BALLOTS = 30  # among which that share suffices
 FEWER = 0.04  # how much larger it is for each ballot less: 20 to 24 honest clients on CIFAR-10 explain up to 0.7
 NEARLY_ALL = 0.9  # share of the ballots that pull against the other camp in both cases
 QUARTER = 1 / 4  # the smaller of two camps whose work cancels has more than this share of the ballots
-TOGETHER = 2.0  # how many times the agreement of all others known opponents have in one layer
+TOGETHER = 2.0  # how many times as much agreement is far more: of known opponents in one layer, and of accusers
 LONG = 8  # rounds in which clients have met, from which on a new dispute is a sudden turn
 IDLE = 0.25  # share of a busy ballot's innovations, below which a ballot belongs to no camp of whole ballots
 USUAL = 0.7  # share of a ballot's cosines, the smallest, by which it has an aim: the largest may be of a few friends
@@ -114,6 +118,17 @@ def without_opponents(alike_KK: Tensor, majority: Tensor, others: Tensor, clear_
     if within > accused or len(unclear) == len(others):
         return None
     return torch.cat([majority, unclear]).sort().values
+
+
+def may_accuse(pairs: Pairs, camp: Tensor, others: Tensor) -> bool:
+    """Whether the others pull clearly against a camp, or it does not agree far more than they do.
+
+    A camp with trusted clients may, and in one layer there is a test of its own (`without_opponents`).
+    """
+    if pairs.one_layer or float(pairs.heads_n[camp].max()) > 1:
+        return True
+    within, of_others = (mean_within(pairs.alike_nn[side][:, side]) for side in (camp, others))
+    return within <= TOGETHER * of_others or float(pairs.alike_nn[camp][:, others].mean()) < -DISPUTED * within
 
 
 def counted(pairs: Pairs, alike_KK: Tensor, camp: Tensor, others: Tensor, accused: int) -> Tensor | None:
