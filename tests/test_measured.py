@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import json
 import re
@@ -200,3 +201,16 @@ def test_every_result_file_is_in_the_list_of_results() -> None:
     listed = re.findall(r"`([\w./*-]+\.json)`", (ROOT / "results" / "README.md").read_text())
     for file in (ROOT / "results").rglob("*.json"):
         assert any(file.relative_to(ROOT / "results").match(pattern) for pattern in listed), file
+
+
+MADE = sorted(
+    page for page in (ROOT / "results").rglob("*.html") if "table" in json.loads(page.with_suffix(".json").read_text())
+)
+
+
+@pytest.mark.parametrize("page", MADE, ids=lambda page: page.stem)
+def test_the_page_of_an_experiment_has_the_table_of_its_file(page: Path) -> None:
+    _, *rows = json.loads(page.with_suffix(".json").read_text())["table"]
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", page.read_text(), re.DOTALL)
+    shown = {html.unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in cells}
+    assert {cell for row in rows for cell in row} - {""} <= shown
