@@ -150,6 +150,16 @@ def test_a_link_with_a_number_of_its_own_is_refused() -> None:
         measured.problems('[78.1 %](results/cifar10-silo-ternary.json "0.781")', ROOT)
 
 
+def test_cells_are_compared_over_the_seeds_that_all_of_them_have() -> None:
+    cells: list[dict[str, Any]] = [{"seeds": {"1": [], "2": []}}, {"seeds": {"2": []}}]
+    assert [list(cell["seeds"]) for cell in measured.evaluate("paired(cells)", {"cells": cells})] == [["2"], ["2"]]
+    for page in PAGES.values():
+        for block in measured.TABLE.finditer(page.read_text()):
+            file = page.parent / block[2]
+            if block[3].startswith("grid(cells,") and "hostile-cifar10" not in block[2]:  # that page names its seeds
+                assert len({len(cell["seeds"]) for cell in json.loads(file.read_text())["cells"]}) == 1, file
+
+
 def test_the_points_that_attacks_cost_are_those_of_their_table() -> None:
     def cell(row: str, column: str, *accuracies: float) -> dict[str, Any]:
         runs = {str(seed): [{"accuracy": accuracy}] for seed, accuracy in enumerate(accuracies)}
