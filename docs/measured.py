@@ -38,17 +38,21 @@ LINK = re.compile(rf'\[([^\]\n]*\d[^\]\n]*)\]\(({FILE})(\s+)"([^"]+)"\)')
 TABLE = re.compile(rf"(<!-- table of ({FILE}):\s+(.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 GIVEN = re.compile(r"<!-- given: (.+?) -->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]+(?:\n[^`\n]+)?`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<!--.*?-->", re.DOTALL)
-UNIT = r"(?:[ \n]?(?:%|(?:percent|points?|times|hours?|minutes?|seconds?|ms|s|kB|MB|GB|mJ|pJ)\b)|x\b)"
-WORD = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|hundred|thousand"
-IN_WORDS = rf"\b(?i:{WORD})\s+(?:percent|points|times|seconds|milliseconds|kilobytes|megabytes|gigabytes)\b"
+UNIT = r"(?:[ \n]?(?:%|(?:per ?cent|points?|times|hours?|minutes?|seconds?|ms|s|kB|MB|GB|mJ|pJ)\b)|x\b)"
+WORD = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
+    "ninety|hundred|thousand"
+)
+IN_WORDS = rf"\b(?i:{WORD})\s+(?:per\s?cent|points|times|seconds|milliseconds|kilobytes|megabytes|gigabytes)\b"
 PART = "half|halves|(?:third|quarter|(?:fif|six|seven|eigh|nin|ten|twelf|sixteen|twentie|hundred|thousand)th)s?"
 COMPARED = "traffic|megabytes|bytes|bits|energy|memory|time|(?:fast|slow|long|larg|small|few)er|more|less|many|much"
 IN_PARTS = rf"\b(?i:an?|one|{WORD})\s+(?:{PART})\s+(?:(?:of|as)\s+)?(?:(?!of\b)[\w']+\s+){{0,2}}(?:{COMPARED})\b"
 ONE_POINT = r"\b(?i:half\s+a|a)\s+point\b"
+MULTIPLE = r"\b(?i:twice\s+as|[a-z]+fold)\b"
 IN_DIGITS = (  # not the 5 of 1.5, LeNet-5 or 3/5; but the 5 of -5 % and 3-5 %
     rf"(?<![\w.,/])(?<![A-Za-z]-)\d+(?:,\d{{3}})*(?:\.\d+(?:e-?\d+)?(?![\w.]*\w)|(?:\.\d+)?{UNIT})"
 )
-NUMBER = re.compile(rf"{IN_DIGITS}|{IN_WORDS}|{IN_PARTS}|{ONE_POINT}")
+NUMBER = re.compile(rf"{IN_DIGITS}|{IN_WORDS}|{IN_PARTS}|{ONE_POINT}|{MULTIPLE}")
 SHOWN = re.compile(r"\d+(?:,\d{3})*(?:\.(\d+))?(?: ± \d+(?:\.(\d+))?)?")
 
 

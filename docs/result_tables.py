@@ -134,6 +134,13 @@ def grid(cells: Iterable[Mapping[str, Any]], metrics: Mapping[str, str], corner:
     return [*_head([corner, *columns]), *body]
 
 
+def paired(cells: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The cells, each with the seeds that all of them have: means over other seeds do not compare."""
+    found = list(cells)
+    both = set.intersection(*(set(cell["seeds"]) for cell in found))
+    return [{**cell, "seeds": {seed: run for seed, run in cell["seeds"].items() if seed in both}} for cell in found]
+
+
 def shown(table: Sequence[Sequence[str]]) -> list[str]:
     """The table of an experiment's page, as its file has it."""
     head, *rows = table
@@ -197,7 +204,7 @@ def _last_vote(runs: Mapping[str, Records]) -> str:
 
 
 def _last_rounds(runs: Mapping[str, Records]) -> list[int]:
-    return [max([r["round"] for r in run if r["hostile_weight"] > 0], default=0) for run in runs.values()]
+    return [max([int(r["round"]) for r in run if r["hostile_weight"] > 0], default=0) for run in runs.values()]
 
 
 def last_votes(cells: Iterable[Mapping[str, Any]], *rows: str, rule: str = "camps") -> tuple[int, int]:
@@ -294,6 +301,7 @@ FUNCTIONS = (
     losses,
     traffic,
     grid,
+    paired,
     shown,
     defended,
     counted_until,

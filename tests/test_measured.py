@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import json
 import re
@@ -123,6 +124,10 @@ def test_one_value_in_a_result_file_is_enough(with_other: Callable[[str, Any], P
         "It takes 3-5 %.",
         "It is 12x as fast.",
         "It takes 90 minutes.",
+        "It takes 90 per cent.",
+        "It reaches ninety percent.",
+        "It is twice as fast.",
+        "It is a tenfold gain.",
         "It saves three\nquarters of the traffic.",
         "It needs a third more megabytes.",
         "It takes a hundredth of FedAvg's bytes.",
@@ -147,6 +152,16 @@ def test_settings_whole_numbers_and_code_need_no_file() -> None:
 def test_a_link_with_a_number_of_its_own_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'0\.781' uses no key of cifar10-silo-ternary\.json"):
         measured.problems('[78.1 %](results/cifar10-silo-ternary.json "0.781")', ROOT)
+
+
+def test_cells_are_compared_over_the_seeds_that_all_of_them_have() -> None:
+    cells: list[dict[str, Any]] = [{"seeds": {"1": [], "2": []}}, {"seeds": {"2": []}}]
+    assert [list(cell["seeds"]) for cell in measured.evaluate("paired(cells)", {"cells": cells})] == [["2"], ["2"]]
+    for page in PAGES.values():
+        for block in measured.TABLE.finditer(page.read_text()):
+            file = page.parent / block[2]
+            if block[3].startswith("grid(cells,") and "hostile-cifar10" not in block[2]:  # that page names its seeds
+                assert len({len(cell["seeds"]) for cell in json.loads(file.read_text())["cells"]}) == 1, file
 
 
 def test_the_points_that_attacks_cost_are_those_of_their_table() -> None:
@@ -200,3 +215,16 @@ def test_every_result_file_is_in_the_list_of_results() -> None:
     listed = re.findall(r"`([\w./*-]+\.json)`", (ROOT / "results" / "README.md").read_text())
     for file in (ROOT / "results").rglob("*.json"):
         assert any(file.relative_to(ROOT / "results").match(pattern) for pattern in listed), file
+
+
+MADE = sorted(
+    page for page in (ROOT / "results").rglob("*.html") if "table" in json.loads(page.with_suffix(".json").read_text())
+)
+
+
+@pytest.mark.parametrize("page", MADE, ids=lambda page: page.stem)
+def test_the_page_of_an_experiment_has_the_table_of_its_file(page: Path) -> None:
+    _, *rows = json.loads(page.with_suffix(".json").read_text())["table"]
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", page.read_text(), re.DOTALL)
+    shown = {html.unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in cells}
+    assert {cell for row in rows for cell in row} - {""} <= shown

@@ -60,9 +60,11 @@ def test_finished_runs_are_shown_whether_asked_for_or_not_and_need_no_checkpoint
         checkpoint.unlink()  # to keep what was measured, without the weights
     *_, found = reproduce("figure-4b", asked(only=ROWS[1:], seeds=1), tmp_path)
     assert {cell["row"]: list(cell["seeds"]) for cell in found.numbers()["cells"]} == {ROWS[0]: [0, 1], ROWS[1]: [0]}
+    warning = "Means are over 1 to 2 seeds: compare them with care."
+    assert found.text().endswith(f"\n{warning}") and warning in found.page().html()
     *_, again = reproduce("figure-4b", asked(), tmp_path)
     assert done.items() <= lines(tmp_path).items()  # not run again
-    assert [len(cell["seeds"]) for cell in again.numbers()["cells"]] == [2, 2]
+    assert [len(cell["seeds"]) for cell in again.numbers()["cells"]] == [2, 2] and warning not in again.text()
 
 
 def test_a_setting_of_the_methods_asked_for_need_not_be_one_of_the_others(tmp_path: Path) -> None:

@@ -147,13 +147,21 @@ class Compared:
         configs, rounds = [each.config for each in self.runs], [each.rounds for each in self.runs]
         facts = facts_of(configs, self.environment, rounds)
         facts["seeds"] = in_common(sorted({seed for each in self.runs for seed in each.by_seed}))
-        note = [section("Notes", explain=self.comparison.note)] if self.comparison.note else []
+        notes = " ".join(filter(None, (self.comparison.note, self.uneven)))
+        note = [section("Notes", explain=notes)] if notes else []
         return Page(self.asked.titled(self.comparison.about), facts, [view.section(), *note], view.charts)
 
     def text(self) -> str:
         view = self.comparison.show(self.runs)
-        lines = table([dict(zip(view.head, row, strict=True)) for row in view.rows])
-        return f"{lines}\nchanged: {changed}" if (changed := self.asked.changed) else lines
+        lines = [table([dict(zip(view.head, row, strict=True)) for row in view.rows])]
+        lines += [f"changed: {self.asked.changed}"] if self.asked.changed else []
+        return "\n".join([*lines, *([self.uneven] if self.uneven else [])])
+
+    @property
+    def uneven(self) -> str:
+        """A warning if means are over different seeds: finished runs of other experiments count, too."""
+        numbers = sorted({len(each.by_seed) for each in self.runs})
+        return f"Means are over {numbers[0]} to {numbers[-1]} seeds: compare them with care." if numbers[1:] else ""
 
 
 def runs_of(cell: Cell, folders: Mapping[int, RunFolder], asked: Asked) -> Runs:
