@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 """The terminal codes that colour text."""
@@ -64,3 +65,9 @@ def article(name: str) -> str:
 def some(names: Sequence[str], most: int = 4) -> str:
     """The first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the known name that is nearest to it, if one is near."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -17,8 +17,8 @@ from functools import wraps
 from numbers import Real
 from typing import Any, Literal, Self, SupportsIndex
 
-from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean, resolve_parts, type_hints
+from fedvote.errors import ConfigError, did_you_mean
+from fedvote.registry import resolve_parts, type_hints
 
 WORDS: dict[Any, tuple[str, str]] = {  # type -> singular, plural
     int: ("a whole number", "whole numbers"),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fedvote import registry
 from fedvote.runs.checkpoint import load_snapshot
 from fedvote.runs.folder import RunFolder
+from fedvote.system import own_code
 from tests.cli.command import SMALL, Command, Refusal
 from tests.own_code import edit
 
@@ -54,7 +54,7 @@ def sign(outputs, targets):
 
 def forget(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process, where nobody has named the file yet."""
-    monkeypatch.setattr(registry, "_named", set())
+    monkeypatch.setattr(own_code, "_named", set())
     monkeypatch.delitem(sys.modules, str(file))
 
 

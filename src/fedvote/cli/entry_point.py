@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         code = _complain(error.format_message())
     except Exception as error:
-        from fedvote.registry import user_code_line
+        from fedvote.system.own_code import user_code_line
 
         if (where := user_code_line(error)) is None:
             raise

@@ -8,7 +8,7 @@ import click
 import typer._completion_classes
 import typer.core
 
-from fedvote.registry import did_you_mean
+from fedvote.errors import did_you_mean
 
 # Our help is plain text. If rich is installed, typer would escape its brackets, and break it into lines for shells.
 typer.core.HAS_RICH = False

@@ -14,8 +14,7 @@ from fedvote.data.femnist import FEMNIST
 from fedvote.data.files import File, Status
 from fedvote.data.hugging_face import PREFIX, from_hugging_face, load_hugging_face
 from fedvote.data.source import Source, data_folder
-from fedvote.errors import ConfigError, DataError
-from fedvote.registry import did_you_mean
+from fedvote.errors import ConfigError, DataError, did_you_mean
 
 __all__ = [
     "DATASETS",

@@ -24,10 +24,10 @@ from fedvote.models import MODELS, make_model
 from fedvote.network.deployed import Deployed, bare, count_votes, packing_of
 from fedvote.network.network import Network
 from fedvote.network.start import Start
-from fedvote.registry import check_trust, files_in
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.config import ModelConfig
 from fedvote.runs.folder import NETWORK, RunFolder
+from fedvote.system.own_code import check_trust, files_in
 from fedvote.system.tensor_file import save_tensors
 
 STATISTICS = "statistics/"

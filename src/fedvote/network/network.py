@@ -66,14 +66,15 @@ class Network:
         """
         module = uncompiled(module)
         refuse(problems(module, votes))
-        if start == "given":
+        self.brings_weights = start == "given"  # whether training starts from the weights of the module
+        if self.brings_weights:
             warn_of_rounding(module)
-        self.drops_norms = start == "seed" and has_affine_norms(module)
-        self._tracking = with_recording_norms(module, given=start == "given")
+        self.drops_norms = not self.brings_weights and has_affine_norms(module)  # whether scales and shifts are lost
+        self._tracking = with_recording_norms(module, given=self.brings_weights)
         norms = batch_norms(self._tracking)
-        self.kept_norms = frozenset(name for name, norm in norms.items() if not norm.training)
-        given_norms = frozen_norms(module) if start == "given" else {}
-        self.unkept_norms = [name for name, norm in given_norms.items() if norm.training and norm.affine]
+        self.kept_norms = frozenset(name for name, norm in norms.items() if not norm.training)  # with own statistics
+        frozen = frozen_norms(module) if self.brings_weights else {}
+        self.unkept_norms = [name for name, norm in frozen.items() if norm.training and norm.affine]  # in training mode
         self._batch = self._training(with_static_norms(self._tracking))
         self.frozen = frozen_weights(module, self._batch)  # by the user; none if all are: such a network only predicts
         self._loss = loss
@@ -88,12 +89,11 @@ class Network:
             names = votable_weights(tried, keep_float, vote, shape, unclear=not votes, frozen=self.frozen)
             names = names or without_votable(self._batch, type(module).__name__, votes, self.frozen, keep_float)
         parameters = dict(self._batch.named_parameters())
-        self.voted = slots_of({name: parameters[name] for name in parameters if name in names})
-        self.floats = slots_of({name: parameters[name] for name in parameters if name not in names})
+        self.voted = slots_of({name: p for name, p in parameters.items() if name in names})
+        self.floats = slots_of({name: p for name, p in parameters.items() if name not in names})
         self.D, self.F = length(self.voted), length(self.floats)
-        self.brings_weights = start == "given"
         # weights that clients cannot make from the seed
-        self.given = list(parameters) if start == "given" else draw(self._batch, Key(seed))
+        self.given = list(parameters) if self.brings_weights else draw(self._batch, Key(seed))
         parameters = dict(self._batch.named_parameters())
         self.start = Weights(flatten(parameters, self.voted), flatten(parameters, self.floats))
 

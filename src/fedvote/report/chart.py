@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedvote.report.axis import Axis, percent_axis
@@ -89,8 +89,12 @@ def swatch(name: str, names: Sequence[str]) -> Html:
 def line(name: str, names: Sequence[str], xs: Sequence[float], ys: Measured, note: Callable[[int], str]) -> Series:
     """A line with a point for every measured y; `note` is the heading of the i-th point's tooltip."""
     pairs = enumerate(zip(xs, ys, strict=True))
-    points = tuple(Point(x, 100 * y, note(i)) for i, (x, y) in pairs if y is not None)
-    return Series(name, *look(name, names), (f"line-{names.index(name):02}",), points)
+    return series_of(name, names, [Point(x, 100 * y, note(i)) for i, (x, y) in pairs if y is not None])
+
+
+def series_of(name: str, names: Sequence[str], points: Iterable[Point]) -> Series:
+    """A line through these points, with the look that its name has among all names."""
+    return Series(name, *look(name, names), (f"line-{names.index(name):02}",), tuple(points))
 
 
 def accuracy_axis(series: Sequence[Series]) -> Axis:

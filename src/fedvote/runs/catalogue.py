@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean
+from fedvote.errors import ConfigError, did_you_mean
 from fedvote.runs.presets import presets
 
 # kind -> its literal dict, as module:DICT; imported late, since most need torch

@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from fedvote.core import Task
 from fedvote.data.augment import AUGMENTATIONS, Augmentation
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, did_you_mean
 from fedvote.method import Method
 from fedvote.methods import METHODS, FedVote
 from fedvote.plan import FlowerOptions, Plan
-from fedvote.registry import absolute_name, check_trust, did_you_mean, files_in, name_files
 from fedvote.runs.presets import presets
 from fedvote.runs.toml_tables import apply, build, check_order
 from fedvote.settings import Settings
+from fedvote.system.own_code import absolute_name, check_trust, files_in, name_files
 from fedvote.training.schedules import Schedule
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.errors import ConfigError
-from fedvote.registry import files_in
 from fedvote.rounds.snapshot import Snapshot
 from fedvote.runs.checkpoint import save_snapshot, saved_round
 from fedvote.runs.config import Config, read
 from fedvote.runs.json_table import read_table
 from fedvote.runs.metrics_file import append_record, read_records
+from fedvote.system.own_code import files_in
 
 NETWORK = "network.safetensors"
 EVALUATION = "evaluation.json"

@@ -16,11 +16,11 @@ from fedvote.data import DATASETS
 from fedvote.data.npz_folder import test_data
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.federation import Federation
-from fedvote.registry import absolute_name, check_trust, files_in
 from fedvote.runs.config import Config
 from fedvote.runs.description import ELSEWHERE, JUDGED_BY
 from fedvote.runs.experiment import configured_data, dataset, with_validation
 from fedvote.runs.folder import RunFolder
+from fedvote.system.own_code import absolute_name, check_trust, files_in
 
 CLIENTS = "its clients; no example was on the server"
 

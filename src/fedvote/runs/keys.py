@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedvote.errors import ConfigError
+from fedvote.errors import ConfigError, did_you_mean
 from fedvote.plan import comments
-from fedvote.registry import did_you_mean, item_of, name_of
+from fedvote.registry import item_of, name_of
 from fedvote.runs.config import Config
 from fedvote.runs.field_types import default_of, expected, fields_of, is_table_class, tables_in
 from fedvote.runs.toml_tables import find_part, inline_toml, to_plain

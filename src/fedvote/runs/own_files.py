@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from fedvote.errors import ConfigError
-from fedvote.registry import files_in
 from fedvote.runs.config import Config
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.toml_tables import as_table
+from fedvote.system.own_code import files_in
 
 FILES = "files"  # in environment.json: file -> digest
 

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fedvote.errors import ConfigError
-from fedvote.registry import did_you_mean
+from fedvote.errors import ConfigError, did_you_mean
 from fedvote.rounds.snapshot import Snapshot
 
 Log = Callable[[int, Mapping[str, float]], object]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedvote.report.axis import log_axis
-from fedvote.report.chart import Chart, Page, look
+from fedvote.report.chart import Chart, Page, series_of
 from fedvote.report.html_tables import table
 from fedvote.report.lines import Point, Series
 from fedvote.report.number_text import decimal
@@ -41,13 +41,8 @@ def lines(rows: Rows, by: str, value: str) -> tuple[Series, ...]:
         grouped.setdefault(_label(row, by), []).append(row)
     several = {name: group for name, group in grouped.items() if len(group) > 1}
     return tuple(
-        Series(
-            name,
-            *look(name, list(several)),
-            (f"line-{index:02}",),
-            tuple(Point(float(row[by]), float(row[value]), f"{row[by]} {by}") for row in group),
-        )
-        for index, (name, group) in enumerate(several.items())
+        series_of(name, list(several), [Point(float(row[by]), float(row[value]), f"{row[by]} {by}") for row in group])
+        for name, group in several.items()
     )
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from fedvote.report.axis import axis_from_zero, log_axis
-from fedvote.report.chart import Chart, Page, look, panels
+from fedvote.report.chart import Chart, Page, panels, series_of
 from fedvote.report.html_tables import table as as_html
-from fedvote.report.lines import Point, Series
+from fedvote.report.lines import Point
 from fedvote.report.number_text import brief
 from fedvote.report.sections import section
 from fedvote.studies.rows import Rows, cells, table
@@ -46,13 +46,10 @@ class Checked:
 
 def chart(case: str, curves: Curves, x_name: str) -> Chart:
     names = list(curves)
-    lines = tuple(_line(name, names, curves[name]) for name in names)
+    lines = tuple(
+        series_of(name, names, [Point(x, y, f"{x:g}") for x, y in curves[name].items() if y > 0]) for name in names
+    )
     points = [point for line in lines for point in line.points]
     y = log_axis(min(point.y for point in points) / 1.2, max(point.y for point in points) * 1.2)
     x = axis_from_zero(max(point.x for point in points), whole=True)
     return Chart(re.sub(r"[^\w.]+", "-", case), case, lines, x, x_name, y, show=partial(brief, digits=3))
-
-
-def _line(name: str, names: Sequence[str], curve: Mapping[float, float]) -> Series:
-    points = tuple(Point(x, y, f"{x:g}") for x, y in curve.items() if y > 0)
-    return Series(name, *look(name, names), (f"line-{names.index(name):02}",), points)

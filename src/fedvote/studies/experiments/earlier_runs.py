@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from fedvote.errors import ConfigError
-from fedvote.registry import files_in
 from fedvote.runs.folder import RunFolder
 from fedvote.runs.own_files import others_than_made
 from fedvote.runs.toml_tables import to_toml
 from fedvote.system.atomic_file import write
+from fedvote.system.own_code import files_in
 
 
 def unpack(file: Path, runs: Path) -> None:

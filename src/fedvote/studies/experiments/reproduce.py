@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedvote.contracts import kind
-from fedvote.errors import ConfigError
-from fedvote.registry import absolute_name, did_you_mean, own_object
+from fedvote.errors import ConfigError, did_you_mean
 from fedvote.report.chart import Page
 from fedvote.report.markup import tag
 from fedvote.report.sections import section
@@ -20,6 +19,7 @@ from fedvote.studies.experiments import EXPERIMENTS, Asked, Experiment, Found
 from fedvote.studies.experiments.contract import ignored_by
 from fedvote.system.atomic_file import write
 from fedvote.system.device import find_device
+from fedvote.system.own_code import absolute_name, own_object
 
 RUNS = "runs"
 
