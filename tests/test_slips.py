@@ -165,3 +165,9 @@ def test_another_default_dtype_is_refused() -> None:
         torch.set_default_dtype(torch.float32)
     (again,) = simulated()
     assert again.record["loss"] == expected.record["loss"]
+
+
+def test_a_client_without_examples_is_named_before_any_round_draws_it() -> None:
+    owned = [torch.arange(8), torch.arange(0), torch.arange(8, 16)]
+    with pytest.raises(DataError, match="client 1 has no training examples; leave it out, or give it some"):
+        simulated(owned=owned, cohort=1, rounds=50)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,7 @@ def _rows(values: Any) -> int | None:
     shape = getattr(values, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else None
-    return len(values) if isinstance(values, Sized) else None
+    return len(values) if isinstance(values, Sequence) else None
 
 
 def _writers(names: np.ndarray) -> Tensor:
