@@ -155,6 +155,27 @@ def test_classes_of_other_names_are_a_doubt() -> None:
         fedvote.evaluate(deployed.network, renamed)  # which has no names
 
 
+def test_a_mean_of_bytes_that_are_not_divided_is_a_doubt() -> None:
+    x = (X * 255).astype(np.uint8)
+    with pytest.warns(Doubt, match="mean is 127, but bytes are divided by 255 first"):
+        fedvote.from_arrays(x, Y, x, Y, mean=127, std=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedvote.from_arrays(x, Y, x, Y, mean=127 / 255, std=60 / 255)
+
+
+def test_regression_with_a_frozen_last_layer_is_a_doubt() -> None:
+    data = fedvote.from_arrays(X, X[:, 0], X, X[:, 0], task="regression")
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    with pytest.warns(Doubt, match="is regression, but the last layer does not train, .*: set train_float=True"):
+        fedvote.simulate(network, data, FedVote(), clients=2, batch=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedvote.simulate(network, data, FedVote(train_float=True), clients=2, batch=2)
+        fedvote.simulate(network, data, FedVote(), clients=2, batch=2, keep_float=[])
+        fedvote.simulate(network, data, FedAvg(), clients=2, batch=2)
+
+
 def test_another_default_dtype_is_refused() -> None:
     (expected,) = simulated()
     torch.set_default_dtype(torch.float64)
@@ -165,3 +186,9 @@ def test_another_default_dtype_is_refused() -> None:
         torch.set_default_dtype(torch.float32)
     (again,) = simulated()
     assert again.record["loss"] == expected.record["loss"]
+
+
+def test_a_client_without_examples_is_named_before_any_round_draws_it() -> None:
+    owned = [torch.arange(8), torch.arange(0), torch.arange(8, 16)]
+    with pytest.raises(DataError, match="client 1 has no training examples; leave it out, or give it some"):
+        simulated(owned=owned, cohort=1, rounds=50)

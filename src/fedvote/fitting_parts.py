@@ -70,10 +70,10 @@ def check_fit(plan: Plan, method: Method, network: Network, data: Dataset) -> No
     check_secrecy(plan, method, network)
     check_frozen(method, network)
     check_gradients(method, network)
-    check_head(method, network, data)
     check_poison(plan.attack, data)
     plan.attack.triggered(data.test.rows(slice(1)), len(data.classes), Key(plan.seed))  # or refuses the data
     check_batches(plan, network, data)
+    check_head(method, network, data)
 
 
 def check_attack(attack: Attack, method: Method, network: Network) -> None:
@@ -185,9 +185,18 @@ def check_gradients(method: Method, network: Network) -> None:
 
 
 def check_head(method: Method, network: Network, data: Dataset) -> None:
-    """Warn of a frozen last layer where most examples have one class: behind a batch norm, mean outputs are fixed."""
+    """Warn of a frozen last layer in regression, and, behind a batch norm, if most examples have one class."""
     frozen = not method.float_only and not method.trains_float and any(len(slot.shape) > 1 for slot in network.floats)
-    if not frozen or not network.norms or data.task != "classification" or not len(data.train):
+    if not frozen or not len(data.train):
+        return
+    if data.task == "regression":
+        warnings.warn(
+            f"the task of {data.name} is regression, but the last layer does not train, so it leaves size and mean of "
+            "the predictions to chance: set train_float=True",
+            Doubt,
+            stacklevel=5,
+        )
+    if not network.norms or data.task != "classification":
         return
     share, largest = (torch.bincount(data.train.y) / len(data.train)).max(0)
     if float(share) > MOST_OF_ALL:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Sized
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fedvote.core import Dataset, Examples, Task
 from fedvote.data.columns import inputs, is_frame, warn_of_constants
 from fedvote.data.items import stacked
 from fedvote.data.targets import as_array, targets
-from fedvote.errors import DataError
+from fedvote.errors import DataError, Doubt
 
 ArrayLike = np.ndarray | Tensor | Sequence[Any]
 
@@ -60,6 +61,12 @@ def from_arrays(
     if standardise:
         means, deviations = _measured(x, means, deviations)
     center, scale = _scaling(means, deviations, x.shape[1])
+    if x.dtype == torch.uint8 and max(center, default=0) > 1:
+        warnings.warn(
+            f"mean is {max(center):g}, but bytes are divided by 255 first: give mean and std of x / 255",
+            Doubt,
+            stacklevel=2,
+        )
     writer = None if writers is None else _writers(as_array(writers, "writers"))
     if writer is not None:
         _same_length(x, writer, "x_train", "writers")
@@ -124,7 +131,7 @@ def _rows(values: Any) -> int | None:
     shape = getattr(values, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else None
-    return len(values) if isinstance(values, Sized) else None
+    return len(values) if isinstance(values, Sequence) else None
 
 
 def _writers(names: np.ndarray) -> Tensor:

@@ -20,7 +20,7 @@ from fedvote.engines.simulate.chunks import Chunks
 from fedvote.engines.simulate.draw_ahead import DrawAhead
 from fedvote.engines.simulate.secret_round import close_unseen, private
 from fedvote.engines.uncounted import lost_rounds
-from fedvote.errors import ConfigError, Doubt
+from fedvote.errors import ConfigError, DataError, Doubt
 from fedvote.federation import Federation
 from fedvote.method import Method
 from fedvote.methods import method_of
@@ -78,6 +78,9 @@ def simulate(
         network, data, method, plan,
         owned=owned, keep_float=keep_float, vote=vote, start=start, augment=augment, device=device,
     )  # fmt: skip
+    for client, rows in enumerate(federation.owned):
+        if not len(rows):
+            raise DataError(f"client {client} has no training examples; leave it out, or give it some")
     return Simulation(federation)
 
 
