@@ -12,6 +12,7 @@ from fedvote.secure.messages import (
     BALLOT,
     HEAD,
     SHARES,
+    bundle_bytes,
     write,
 )
 from tests.secure.parties import parties
@@ -113,6 +114,18 @@ def test_a_voter_whose_shares_do_not_fit_is_named_and_the_tally_refused() -> Non
     with pytest.raises(WireError, match="client 4's masks cannot be removed"):
         round.unmask()
     assert list(round.server.wrong) == [4]
+
+
+def test_a_voter_whose_bundles_nobody_can_open_is_named() -> None:
+    round = parties(6)
+    round.vote(without=[4])
+    frame = round.ballot(4)
+    at = -4 - round.session.degree * bundle_bytes(round.session)
+    bundles = bytes(byte ^ 1 for byte in frame[at:-4])
+    round.server.add(write(BALLOT, 1, 4, round.session.id, frame[HEAD.size : at] + bundles), 4)
+    with pytest.raises(WireError, match="client 4's masks cannot be removed: 0 shares"):
+        round.unmask()
+    assert round.server.wrong == {4: "client 4: its helpers cannot open its shares"}
 
 
 def test_bundles_that_cannot_be_opened_are_left_out() -> None:

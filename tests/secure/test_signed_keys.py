@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedvote.errors import WireError
 from fedvote.secure.in_process import KEY_MESSAGE_BYTES, key_pair
-from fedvote.secure.messages import SignedKey
+from fedvote.secure.messages import KEY, NO_SESSION, SignedKey, write
 from fedvote.secure.signed_keys import RosterPrivateKey, Witness, read_key, signed_key
 
 PRIVATE: dict[str, RosterPrivateKey] = {
@@ -49,3 +49,12 @@ def test_a_key_that_its_client_did_not_sign_for_this_run_is_refused(keys: dict[i
 def test_a_key_message_of_another_client_is_refused() -> None:
     with pytest.raises(WireError, match="client 0, expected 1"):
         read_key(signed_key("run", 0, key_pair(0, 0).public), 1)
+
+
+def test_an_identity_that_could_not_be_passed_on_is_refused() -> None:
+    """200 bytes that are not ASCII would be 600 in an opening, whose length byte holds 255: the server would stop."""
+    payload = key_pair(0, 0).public + bytes([200]) + 200 * b"\xff" + bytes(1)
+    with pytest.raises(WireError, match="identity is not ASCII"):
+        read_key(write(KEY, 0, 0, NO_SESSION, payload), 0)
+    longest = key_pair(0, 0).public + bytes([255]) + 255 * b"a" + bytes([255]) + 255 * b"\xff"
+    assert read_key(write(KEY, 0, 0, NO_SESSION, longest), 0).written() == longest

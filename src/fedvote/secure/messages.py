@@ -60,7 +60,9 @@ class Reading:
     def key(self) -> SignedKey:
         public = self.take(KEY_BYTES)
         name, signature = self.take(self.take(1)[0]), self.take(self.take(1)[0])
-        return SignedKey(public, name.decode("ascii", "replace"), signature)
+        if not name.isascii():  # in other characters it might not fit into the messages that pass it on
+            raise WireError("a key whose identity is not ASCII text")
+        return SignedKey(public, name.decode("ascii"), signature)
 
     def rest(self) -> bytes:
         return self.take(len(self._payload) - self._at)

@@ -99,6 +99,8 @@ class MaskedTally:
         except WireError as error:
             if len(shares) >= self.session.threshold:
                 self.wrong[voter] = f"client {voter}: the shares of its seeds do not fit"
+            elif len(self.helpers.intersection(helpers)) >= self.session.threshold:
+                self.wrong[voter] = f"client {voter}: its helpers cannot open its shares"
             raise WireError(f"client {voter}'s masks cannot be removed: {error}") from error
         self.wrong |= {helpers[x - 1]: f"client {helpers[x - 1]}: a share that does not fit" for x in wrong}
         return seed

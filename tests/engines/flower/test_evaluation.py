@@ -186,16 +186,37 @@ def test_models_are_made_of_a_part_of_the_state(method: Any) -> None:
     "change",
     [
         {EXAMPLES: torch.tensor(-1)}, {EXAMPLES: torch.tensor(3.0)}, {"deployed/right": torch.tensor(11)},
-        {"deployed/right": torch.tensor(-1)}, {"deployed/loss": torch.tensor(float("nan"))},
-        {"deployed/loss": torch.tensor(-1.0)}, {"deployed/right": torch.ones(2)}, {"more": torch.tensor(1)},
+        {"deployed/right": torch.tensor(-1)}, {"deployed/loss": torch.tensor(float("nan")).double()},
+        {"deployed/loss": torch.tensor(-1.0).double()}, {"deployed/right": torch.ones(2)}, {"more": torch.tensor(1)},
     ],
 )  # fmt: skip
 def test_answers_that_cannot_be_are_refused(change: dict[str, torch.Tensor]) -> None:
-    answer = {EXAMPLES: torch.tensor(10), "deployed/right": torch.tensor(5), "deployed/loss": torch.tensor(1.0)}
+    answer = {
+        EXAMPLES: torch.tensor(10),
+        "deployed/right": torch.tensor(5),
+        "deployed/loss": torch.tensor(1.0).double(),
+    }
     expected: dict[str, tuple[int, ...]] = {"deployed/right": (), "deployed/loss": ()}
     check_answer(answer, expected)
     with pytest.raises(WireError):
         check_answer(answer | change, expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["deployed/right", "deployed/loss", "deployed/1.running_mean", "deployed/1.running_var"]
+)
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2, torch.uint16, torch.uint64])
+def test_numbers_of_a_type_that_cannot_be_compared_stop_no_server(name: str, dtype: torch.dtype) -> None:
+    """A hostile client may send any tensor: the server refuses its answer, and goes on with all others."""
+    zero = torch.zeros(8, dtype=torch.uint8).view(dtype)[0]
+    with pytest.raises(WireError, match=f"{name} is {dtype}"):
+        check_answer(read(write({EXAMPLES: torch.tensor(1), name: zero}), 1000), {name: ()})
+
+
+def test_statistics_whose_pool_would_not_be_finite_are_refused() -> None:
+    name = "deployed/1.running_mean"
+    with pytest.raises(WireError, match="beyond"):
+        check_answer({EXAMPLES: torch.tensor(1), name: torch.tensor([3e38])}, {name: (1,)})
 
 
 @pytest.mark.parametrize("payload", [b"", b"junk", write({"a": torch.zeros(9000)}), write({"a": torch.zeros(9)})[:-3]])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from fedvote import ConfigError
 from fedvote.engines.flower.local_federation import JOB, DeploymentError, LocalFederation
-from fedvote.engines.flower.processes import Processes
+from fedvote.engines.flower.processes import MARKS, Processes
 
 
 def files(folder: Path, *names: str) -> dict[str, bytes]:
@@ -68,6 +70,20 @@ def test_programs_that_outlived_their_command_are_named(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=f"still run, with a SuperLink on port {port}: .*pkill -f {tmp_path}"):
             LocalFederation(tmp_path, 1).check()
     LocalFederation(tmp_path, 1).check()
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_client_that_outlived_its_command_and_its_superlink_is_named(tmp_path: Path) -> None:
+    """Without TLS no path of the folder is on a client's command line: `pkill -f` would not find it."""
+    with LocalFederation(tmp_path, 1, tls=False) as federation:
+        environment = {**os.environ, **federation.programs.environment, MARKS: "of another command"}
+    client = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment)
+    try:
+        with pytest.raises(ConfigError, match=f"still run: .* stop them with `kill {client.pid}`"):
+            LocalFederation(tmp_path, 1, tls=False).check()
+    finally:
+        client.communicate(b"\n")
+    LocalFederation(tmp_path, 1, tls=False).check()
 
 
 @pytest.mark.usefixtures("quiet")

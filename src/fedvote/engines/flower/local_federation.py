@@ -21,7 +21,7 @@ from typing import Any
 
 from fedvote.engines.flower import flower_internals
 from fedvote.engines.flower.certificates import Certificates, certificates_in, make_certificates, make_key
-from fedvote.engines.flower.processes import Processes
+from fedvote.engines.flower.processes import Processes, still_running
 from fedvote.engines.flower.warm_client import KEEP
 from fedvote.errors import ConfigError, FedVoteError
 from fedvote.rounds.snapshot import Snapshot
@@ -137,10 +137,13 @@ class LocalFederation:
                 "ask for the same, or choose another folder with --out"
             )
         address = tomllib.loads(self._flower_config.read_text())["superlink"][CONNECTION]["address"]
-        if listens(port := int(address.rpartition(":")[2])):
+        superlink = f", with a SuperLink on port {port}" if listens(port := int(address.rpartition(":")[2])) else ""
+        pids = still_running("FLWR_HOME", self.programs.environment["FLWR_HOME"])
+        if pids or superlink:
+            how = f"kill {' '.join(map(str, pids))}" if pids else f"pkill -f {self.folder}"
             raise ConfigError(
-                f"the programs of {self.folder} still run, with a SuperLink on port {port}: stop the command that "
-                f"started them or, if it was killed, stop them with `pkill -f {self.folder}`"
+                f"the programs of {self.folder} still run{superlink}: stop the command that started them or, if it was "
+                f"killed, stop them with `{how}`"
             )
 
     def start_superlink(self) -> None:

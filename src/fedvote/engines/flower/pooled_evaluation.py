@@ -8,6 +8,7 @@ models classify correctly. Only sums and counts leave a client.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +27,9 @@ STATE, STATISTICS = "state/", "statistics/"  # prefixes of the tensors of a requ
 EXAMPLES = "examples"  # in an answer: the number of examples behind it
 RIGHT, RIGHT_CALIBRATED, LOSS = "right", "right_calibrated", "loss"  # of each model, as MODEL/right
 MOST_EXAMPLES = 2**40
+BATCHES = "num_batches_tracked"  # a batch norm's count
+DTYPES = {RIGHT: torch.int64, RIGHT_CALIBRATED: torch.int64, BATCHES: torch.int64, LOSS: torch.float64}  # or float32
+LARGEST = 2.0**60  # a statistic: a mean's square and a variance then add up to a float32
 
 
 def needed(method: Method, state: State) -> State:
@@ -77,9 +81,11 @@ def check_answer(answer: State, expected: Mapping[str, tuple[int, ...]]) -> None
     if examples.dtype != torch.int64 or examples.shape != () or not 0 <= int(examples) <= MOST_EXAMPLES:
         raise WireError("an answer without a count of examples")
     for name, shape in expected.items():
-        value = answer[name]
-        if tuple(value.shape) != shape or not bool(value.isfinite().all()):
-            raise WireError(f"{name} of shape {tuple(value.shape)}, expected finite numbers of shape {shape}")
+        value, dtype = answer[name], DTYPES.get(re.split("[./]", name)[-1], torch.float32)
+        if tuple(value.shape) != shape or value.dtype != dtype:  # first: not all types can be compared
+            raise WireError(f"{name} is {value.dtype} of {tuple(value.shape)}, expected {dtype} of {shape}")
+        if not bool(value.isfinite().all()) or (dtype == torch.float32 and bool((value.abs() > LARGEST).any())):
+            raise WireError(f"{name} has values that are not finite, or statistics beyond ±{LARGEST:.3g}")
         if name.endswith((RIGHT, RIGHT_CALIBRATED)) and not 0 <= int(value) <= int(examples):
             raise WireError(f"{name} is {int(value)} of {int(examples)} examples")
         if name.endswith(("var", LOSS)) and bool((value < 0).any()):

@@ -179,6 +179,13 @@ def _processes() -> list[int]:
     return [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
 
 
+def still_running(name: str, value: str) -> list[int]:
+    """Programs that a `Processes` started with this variable, and their children; none where there is no /proc."""
+    environments = {pid: _environment(pid) for pid in _processes()}
+    wanted = f"{name}={value}\0".encode(), f"{MARKS}=".encode()
+    return sorted(pid for pid, environment in environments.items() if all(text in environment for text in wanted))
+
+
 def _marked(marks: Iterable[str]) -> list[int]:
     """The processes with one of these marks, also those whose parents have ended; none where there is no /proc."""
     wanted = [mark.encode() for mark in marks]
