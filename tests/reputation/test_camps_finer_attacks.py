@@ -128,3 +128,16 @@ def test_attackers_who_push_the_same_weights_have_no_vote(hostile: int, seed: in
     votes_KD = round_by_shared_random(moved_KD.clamp(-1, 1), BINARY, keys)
     verdict = judged(Camps().init(N), votes_KD, range(N), seed=seed)
     assert torch.equal(verdict.soft_K, weights_without(range(N - hostile, N)))
+
+
+@pytest.mark.parametrize(("between", "honest_votes"), [(-0.005, 31), (-0.03, 16)])
+def test_a_camp_that_agrees_far_more_takes_the_votes_only_of_clients_who_pull_clearly(
+    between: float, honest_votes: int
+) -> None:
+    """Fifteen attackers push the same weights in all rounds. With an honest client that agrees they are 16 of 31."""
+    second_N = torch.arange(N) >= 15
+    alike_NN = torch.where(second_N == second_N[:, None], torch.where(second_N, 0.08, 0.012), between)
+    met = 1e6  # rounds, beside which the round that is judged counts for nothing
+    memory = Camps().init(N) | {"agreed": met * alike_NN, "met": torch.full((N, N), met)}
+    kept_N = judged(memory, cast(range(N), 1), range(N)).soft_K > 0
+    assert int(kept_N.sum()) == honest_votes and kept_N[15:].all()
