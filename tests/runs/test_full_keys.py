@@ -90,7 +90,10 @@ def test_in_a_program_a_part_names_its_field() -> None:
         (["attack=backdoor", "attack.size=9"], "attack.size is 9, expected at most 8: inputs have the shape"),
         (["attack=layer", 'attack.layers=["no"]', "federation.hostile=1"], "attack.layers is ('no',), expected names"),
         (['data.augment=[{name = "crop", pixels = 8}]'], "data.augment[0].pixels is 8, expected 1 to 7 for a crop"),
-        (['data.augment=[{name = "noise", deviation = 0}]'], "data.augment[0].deviation is 0.0, expected a number"),
+        (
+            ['data.augment=[{name = "noise", deviation = 0}]'],
+            "data.augment[0].deviation is 0.0, expected a finite number",
+        ),
     ],
 )
 def test_a_value_that_does_not_fit_the_others_is_named_by_its_key(

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fedvote.data.augment.augmentation import Augmentation
-from fedvote.errors import ConfigError
 from fedvote.randomness import BITS, scramble
+from fedvote.settings import check_above_zero
 
 DEVIATION = (4 * (256**2 - 1) / 12) ** 0.5  # of the sum of four random bytes
 
@@ -30,5 +30,4 @@ class Noise(Augmentation):
         return x + (total.float() * (self.deviation / DEVIATION)).view(x.shape)
 
     def check(self, shape: Sequence[int]) -> None:
-        if not 0 < self.deviation < math.inf:
-            raise ConfigError(f"deviation is {self.deviation}, expected a finite number above 0")
+        check_above_zero(self, "deviation")
