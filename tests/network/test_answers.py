@@ -43,7 +43,7 @@ def simulated(network: nn.Module) -> fedvote.Simulation:
 
 @pytest.mark.parametrize("kind", ["squeeze", "own batch norm", "pairs"])
 def test_a_network_that_answers_one_input_otherwise_than_a_batch_is_a_doubt(kind: str) -> None:
-    with pytest.warns(Doubt, match="answers an input alone otherwise than in a batch"):
+    with pytest.warns(Doubt, match="gives an input alone other outputs than in a batch"):
         simulated(Changed(kind))
 
 

@@ -157,10 +157,10 @@ class Network:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Eight bytes: a hash of the names and shapes of all layers, of the statistics that batch norms keep, and of
-        other buffers.
+        """Eight bytes: a hash of the names and shapes of all layers, and of all tensors that no round changes.
 
-        No message has these tensors, so all machines have to have the same.
+        Those are kept batch-norm statistics, and the user's own buffers. They are in no message, so all machines need
+        the same.
         """
         return fingerprint_of((*self.voted, *self.floats), self.kept_statistics | self.constants)
 

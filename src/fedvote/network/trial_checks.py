@@ -124,7 +124,7 @@ def check_outputs(y: Any, shape: Sequence[int], classes: int, task: Task) -> Non
 
 
 def check_answers(network: Network, parameters: Mapping[str, Tensor], answers: Any, y: Tensor, x_B: Tensor) -> None:
-    """Refuse outputs of another kind in evaluation; warn if an input alone gets another answer than in a batch.
+    """Refuse outputs of another kind in evaluation; warn if an input alone has other outputs than in a batch.
 
     `answers`: in evaluation; `y`: in training.
     """
@@ -134,18 +134,18 @@ def check_answers(network: Network, parameters: Mapping[str, Tensor], answers: A
             f"the network gives {found} in evaluation, but {contracts.form(y)} in training: expected the same kind of "
             "outputs; return those of the last layer, whatever self.training is"
         )
-    why = "they differ"
+    why = ""
     try:
         with torch.no_grad(), KeyedDropout():
             alone = torch.cat([functional_call(network._tracking, dict(parameters), (x[None].clone(),)) for x in x_B])
         size = float(answers.detach().abs().max().nan_to_num())
         same = alone.shape == y.shape and torch.allclose(alone, answers, rtol=1e-3, atol=1e-3 * size, equal_nan=True)
     except Exception as error:  # a forward may raise anything
-        same, why = False, f"alone: {reason(error)}"
+        same, why = False, f" (alone: {reason(error)})"
     if not same:
         warnings.warn(
-            f"the network answers an input alone otherwise than in a batch ({why}), but a device has one input at a "
-            "time: give squeeze and flatten an axis, and normalise over a batch by nn.BatchNorm alone",
+            f"the network gives an input alone other outputs than in a batch{why}, but a device has one input at a "
+            "time: give squeeze and flatten an axis, and use nn.BatchNorm to normalise over a batch",
             Doubt,
             stacklevel=6,
         )

@@ -21,7 +21,7 @@ from fedvote.engines.flower.tasks import Task, task_message
 from fedvote.errors import reason
 
 FETCHES = 64  # replies to look for at a time; the others wait for their turn
-LOST_SECONDS = 60.0  # without any answer from the SuperLink, after which the run ends; it can be resumed
+LOST_SECONDS = 60.0  # of errors of the connection, after which the run ends; Flower may retry by itself before
 SIGNAL_SECONDS = 0.5  # between two chances to hear a signal while a task is sent
 FETCH_SECONDS = 5.0  # how long `collect` waits for replies that have begun to arrive
 
